@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from laboratory import code_of, machine, measured, say
 from overhead.judge import orders
 from peers import judge
-from peers.web import PEERS, Client, Plimsoll, Run, Site, Task, site, there
+from peers.web import PEERS, Client, Plimsoll, Run, Site, Task, had_by, site, there
 from tables import bound_lines, ratio_lines
 
 from plimsoll.environment import Fault, StateDir, web_servers

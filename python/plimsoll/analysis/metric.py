@@ -65,6 +65,7 @@ class Metric:
     work: str | None = None
     workloads: tuple[str, ...] = ()
     shown_in: tuple[str, ...] = ()
+    none_is_news: bool = True  # whether 0 is worth saying beside a workload's own figures
 
     @property
     def name(self) -> str:

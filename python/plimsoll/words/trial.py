@@ -26,7 +26,7 @@ def trial_line(values: Mapping[str, float | None]) -> str:
 def _is_news(metric: Metric, value: float | None) -> bool:
     """Beside a workload's own figures: what is no rate or time of another unit of work, unless it is that nothing was
     swapped."""
-    return metric.work is None and (metric.key != "swap_bytes_max" or bool(value))
+    return metric.work is None and (metric.none_is_news or bool(value))
 
 
 def _quantity(metric: Metric, value: float) -> str:

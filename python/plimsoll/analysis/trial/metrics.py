@@ -138,6 +138,7 @@ TRIAL_METRICS = [
         short="peak swap",
         display=Display("MiB", 2.0**-20, ".0f"),
         shown_in=(EVIDENCE, PROGRESS),
+        none_is_news=False,
     ),
     Metric("usage_bytes_max", "peak memory of the group", "bytes", "plain", None, "largest usage of the group at 1 s"),
     Metric(
