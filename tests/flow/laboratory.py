@@ -20,6 +20,7 @@ from pathlib import Path
 from unittest import mock
 
 from plimsoll.environment.fingerprint import fingerprint
+from plimsoll.environment.groups import cgroups
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -157,12 +158,18 @@ class Laboratory:
         found = [f"process {pid}" for pid in self.processes()]
         found += [f"swap {line}" for line in Path("/proc/swaps").read_text().splitlines() if str(self.state) in line]
         found += [f"mount {line}" for line in Path("/proc/mounts").read_text().splitlines() if str(self.state) in line]
-        for parent in Path("/sys/fs/cgroup").glob("*/plimsoll"):
-            found += [f"group {group}" for group in parent.iterdir() if group.name.split("-")[0] in self._run_names()]
+        found += [f"group {group}" for group in self.groups()]
         found += [f"folder {path}" for name in ("work", "journal") for path in (self.state / name).glob("*")]
         if self.whole_machine and self._sysctl() != self.sysctl:
             found.append(f"sysctl vm.dirty_writeback_centisecs = {self._sysctl().strip()}")
         return found
+
+    def groups(self, number: int | None = None) -> list[Path]:
+        """Folders of the groups of runs in this folder, in whatever hierarchy: of every trial, or of that number."""
+        parents = {Path(mount.point, cgroups.PARENT) for mount in cgroups.mounts()}
+        names, end = self._run_names(), "" if number is None else f"-{number:04d}"
+        found = [group for parent in parents if parent.is_dir() for group in parent.iterdir()]
+        return sorted(one for one in found if one.name.split("-")[0] in names and one.name.endswith(end))
 
     def _run_names(self) -> set[str]:
         """What the groups of the runs in this folder are called; another laboratory may be at work beside this one."""
