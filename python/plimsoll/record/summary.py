@@ -178,6 +178,7 @@ class Probe(TypedDict, total=False):
     before_ns: list[int]
     after_ns: list[int]
     thread_cpu_ns: int
+    tasks: Json  # the client's own calls, absent where they cannot be had
     # of the kernel's log and of its caches
     boot_id: str
     before: int | None
