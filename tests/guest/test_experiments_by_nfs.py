@@ -100,7 +100,7 @@ def test_each_request_of_a_page_asks_for_its_file_s_attributes(laboratory: Labor
         mine = found.get(name, {"classes": [], "accounts": [], "transactions": 0})
         assert all(account["is_explained"] for account in mine["accounts"])
         calls = {(one["file_class"], one["name"]): one["calls"] for one in mine["classes"]}
-        calls_of[level["files"], level["mix"]] = calls, mine["transactions"]
+        calls_of[level["files"], level["workload.mix"]] = calls, mine["transactions"]
         print(level, calls, mine["transactions"])
     assert len(calls_of) == 6
     for (files, mix), (calls, requests) in calls_of.items():
