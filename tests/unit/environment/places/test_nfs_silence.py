@@ -13,7 +13,7 @@ from plimsoll.environment.places.nfs import silence
 from plimsoll.environment.places.nfs.silence import Account, Silence, Watch, Watched
 
 SOME = """device proc mounted on /proc with fstype proc
-device 10.0.0.7:/vol mounted on /work/t.at\\040a with fstype nfs4 statvers=1.1
+device 10.0.0.7:/vol mounted on /data/t.at\\040a with fstype nfs4 statvers=1.1
 	opts:	rw,vers=4.2,rsize=8192,hard,proto=tcp,port=PORT,timeo=600,addr=127.0.0.1
 	age:	9
 	xprt:	tcp 945 0 2 0 0 SENT REPLIES 0 58 0 2 0 0
@@ -29,8 +29,8 @@ device filer:/u mounted on /u with fstype nfs statvers=1.1
 def test_calls_and_replies_of_all_connections_are_read() -> None:
     text = SOME.replace("PORT", "2050").replace("SENT", "58").replace("REPLIES", "57")
     found = silence.parse(text)
-    assert [*found] == ["/work/t.at a", "/u"]
-    mine = found["/work/t.at a"]
+    assert [*found] == ["/data/t.at a", "/u"]
+    mine = found["/data/t.at a"]
     assert (mine.source, mine.sent, mine.replies) == ("10.0.0.7:/vol", 158, 157)
     assert mine.option("port") == "2050" and mine.option("vers") == "4.2" and mine.option("ac") is None
     assert (found["/u"].sent, found["/u"].replies) == (7, 5)
@@ -98,7 +98,7 @@ class World:
     def __init__(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.file, self.now, self.ended = file, time.monotonic(), list[tuple[list[Path], list[Path]]]()
         monkeypatch.setattr(silence.time, "monotonic", lambda: self.now)
-        self.watch = Watch([Watched("filer", Path("/work/t.at a"), "127.0.0.1", 60)], [Path("/g")], file, self.give_up)
+        self.watch = Watch([Watched("filer", Path("/data/t.at a"), "127.0.0.1", 60)], [Path("/g")], file, self.give_up)
 
     def give_up(self, points: Sequence[Path], folders: Sequence[Path]) -> None:
         self.ended.append(([*points], [*folders]))
@@ -190,7 +190,7 @@ def test_what_waits_is_ended_again_and_again_until_the_trial_is_over(world: Worl
     with world.watch.on() as watch:
         until(lambda: len(world.ended) >= 3)
         assert watch.reason is not None
-    assert world.ended[0] == ([Path("/work/t.at a")], [Path("/g")])
+    assert world.ended[0] == ([Path("/data/t.at a")], [Path("/g")])
     ended = len(world.ended)
     time.sleep(0.5)
     assert len(world.ended) == ended
