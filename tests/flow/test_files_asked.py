@@ -125,6 +125,8 @@ def test_clients_with_tables_of_descriptors_of_their_own_do_the_same(laboratory:
     told = {level: trial.measure.told for level, trial in by_level(found, "descriptor_tables").items()}
     counts = {level: {kind: one["done"] for kind, one in summary["by_kind"].items()} for level, summary in told.items()}
     assert sum(counts["own"].values()) == 3 * 20 * SCRIPT.count("\n") and counts["own"] == counts["shared"]
+    for summary in told.values():
+        del summary["totals"]["system_calls"]  # what is not there is looked for in the folder of all, which others fill
     assert [told["own"][key] for key in ("totals", "verification")] == [
         told["shared"][key] for key in ("totals", "verification")
     ]
