@@ -13,7 +13,7 @@ import re
 import signal
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -104,7 +104,7 @@ class Leak:
             time.sleep(FILL_S)
 
 
-def _child(work) -> int:  # type: ignore[no-untyped-def]
+def _child(work: Callable[[], None]) -> int:
     """A process that does this until it is ended, or its parent is."""
     parent = os.getpid()
     child = os.fork()

@@ -15,7 +15,7 @@ from plimsoll.words.probes.syncs import SENTENCES as SYNCS
 from plimsoll.words.verdict import answers
 
 _WORLD = runpy.run_path(str(Path(__file__).with_name("places_world.py")))
-PLAN = {
+PLAN: dict[str, Any] = {
     "factors": [
         {"path": "wal", "paths": ["target.files.wal"], "label": "WAL", "levels": []},
         {"path": "workload.clients", "paths": ["workload.clients"], "label": "clients", "levels": []},
@@ -129,7 +129,7 @@ def test_cells_are_compared_within_the_block_over_all_loads() -> None:
 
 def test_a_cell_is_not_called_by_a_place_that_nothing_lies_on_in_it() -> None:
     chunk = {"path": "places.stripe.raid.chunk", "paths": ["environment.places.stripe.raid.chunk"], "label": "chunk"}
-    wal = {**PLAN["factors"][0], "path": "wal"}  # type: ignore[dict-item]
+    wal = {**PLAN["factors"][0], "path": "wal"}
     levels = {"wal": "beside", chunk["path"]: "8 KiB"}
     plan: Any = {
         "factors": [wal, {**chunk, "levels": []}],
