@@ -8,11 +8,11 @@ mod check;
 mod file_wait;
 mod latency;
 mod live;
-mod nfs_call;
-mod nfs_task;
+mod nfs;
 mod npy;
 mod probe;
 mod reader;
+mod rows;
 mod seconds;
 mod series;
 mod summary;
@@ -22,11 +22,10 @@ mod window;
 
 pub use breakdown::{BreakdownRow, BreakdownWriter, WaitRow};
 pub use check::Check;
-pub use file_wait::{FileWaitRow, FileWaitWriter};
+pub use file_wait::FileWaitRow;
 pub use latency::write_latency;
 pub use live::{LiveLine, LiveNow, LiveProcess, LiveWait};
-pub use nfs_call::{NfsCallRow, NfsCallWriter};
-pub use nfs_task::{NfsTaskRow, NfsTaskWriter};
+pub use nfs::{NfsCallRow, NfsTaskRow};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     BlockReport, BreakdownReport, Bucket, CallTotals, Contended, Contention, Cost, CounterReport, Counts, DiskRequests,
@@ -36,6 +35,7 @@ pub use probe::{
     SystemCallsReport, WaitPlace, Waited, WorkerTime, WorkerWaitsReport,
 };
 pub use reader::{ReadError, Table};
+pub use rows::{RowWriter, TableRow};
 pub use seconds::SecondsWriter;
 pub use series::{ABSENT_SAMPLE, SeriesWriter};
 pub use summary::{

@@ -11,7 +11,7 @@ use crate::{Probe, Refusal};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBufferBuilder};
 use places::BUCKETS;
 use plimsoll_record::{
-    Check, FileWaitRow, FileWaitWriter, FileWaitsReport, ProbeReport, ProbeStatus, WaitPlace, WorkerWaitsReport,
+    Check, FileWaitRow, FileWaitsReport, ProbeReport, ProbeStatus, RowWriter, WaitPlace, WorkerWaitsReport,
 };
 use records::{PREEMPTED, UNKNOWN_PLACE, Wait};
 use std::collections::HashMap;
@@ -101,7 +101,7 @@ impl Watched {
 
 enum Recording {
     NotYet,
-    Now(FileWaitWriter),
+    Now(RowWriter<FileWaitRow>),
     Summing(Workers),
     Done,
     Failed(String),
@@ -209,7 +209,7 @@ impl FileWaits {
         self.places.forget_sums();
         (self.lost_before, self.unseen_before) = (self.lost(), self.unseen());
         self.recording = match self.watched {
-            Watched::Load(_) => Recording::Now(FileWaitWriter::create(&self.out).map_err(|error| error.to_string())?),
+            Watched::Load(_) => Recording::Now(RowWriter::create(&self.out).map_err(|error| error.to_string())?),
             Watched::Server { .. } => Recording::Summing(Workers::default()),
         };
         Ok(())

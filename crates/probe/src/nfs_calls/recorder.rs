@@ -4,7 +4,7 @@
 //! called is known only at the end: rows have its number, and the document has its name.
 
 use plimsoll_nfs::{Call, Decoder, NOT_NAMED, Packet, Totals};
-use plimsoll_record::{ABSENT_SAMPLE, NfsCallRow, NfsCallWriter};
+use plimsoll_record::{ABSENT_SAMPLE, NfsCallRow, RowWriter};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ const ANSWERED: u8 = 2;
 /// Decodes and writes.
 pub struct CallsRecorder {
     decoder: Decoder,
-    rows: NfsCallWriter,
+    rows: RowWriter<NfsCallRow>,
     rows_max: u64,
     written: u64,
     not_kept: u64,
@@ -40,7 +40,7 @@ impl CallsRecorder {
     /// # Errors
     /// When it cannot be created.
     pub fn create(folder: &Path, decoder: Decoder, rows_max: u64) -> io::Result<Self> {
-        Ok(Self { decoder, rows: NfsCallWriter::create(folder)?, rows_max, written: 0, not_kept: 0 })
+        Ok(Self { decoder, rows: RowWriter::create(folder)?, rows_max, written: 0, not_kept: 0 })
     }
 
     /// Counts so far.

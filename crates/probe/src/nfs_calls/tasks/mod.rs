@@ -10,7 +10,7 @@ mod self_test;
 use crate::Refusal;
 use crate::bpf::{CostMeter, Kernel, Programs, Wanted, summed};
 use libbpf_rs::{MapHandle, RingBufferBuilder};
-use plimsoll_record::{Check, NfsTaskWriter, NfsTasks};
+use plimsoll_record::{Check, NfsTaskRow, NfsTasks, RowWriter};
 use records::{Operations, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -44,7 +44,7 @@ pub(super) struct Tasks {
 }
 
 struct Recorded {
-    writer: NfsTaskWriter,
+    writer: RowWriter<NfsTaskRow>,
     operations: Operations,
     written: u64,
     not_kept: u64,
@@ -140,7 +140,7 @@ impl Tasks {
     pub(super) fn begin(&mut self) -> Result<(), String> {
         drain(&self.calls).map_err(|refusal| refusal.reason)?;
         self.lost_before = self.lost();
-        let writer = NfsTaskWriter::create(&self.out).map_err(|error| error.to_string())?;
+        let writer = RowWriter::create(&self.out).map_err(|error| error.to_string())?;
         let operations = Operations::default();
         self.recording = Some(Recorded { writer, operations, written: 0, not_kept: 0, unreadable: 0 });
         self.cost.sampled(false);
