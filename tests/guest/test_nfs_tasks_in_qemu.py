@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import debian_kernels
@@ -26,7 +27,10 @@ from debian_kernel import TOOLS
 
 import guest
 from plimsoll.analysis.captures.mountstats import ON_THE_WIRE
+from plimsoll.analysis.nfs import client
+from plimsoll.analysis.nfs.trial import NfsTasks, NfsTrial
 from plimsoll.record import MISSING, read_table
+from plimsoll.words.nfs.sentences import agreement_words
 
 pytestmark = pytest.mark.long
 AGENT = Path(__file__).resolve().parents[2] / "target/release/plimsoll-agent"
@@ -89,6 +93,16 @@ class Watched:
     packet_names: list[str]
     task_names: list[str]
     probe: dict[str, Any]
+    told: dict[str, Any]  # nfs.json
+
+    def analysed(self) -> NfsTrial:
+        """As a trial has it; how far the clock of packets is from the other is taken from the calls themselves."""
+        order = np.argsort(self.packets["xid"]), np.argsort(self.tasks["xid"])
+        packets, tasks = self.packets[order[0]], self.tasks[order[1]]
+        sent = tasks["ended_ns"] - tasks["execute_ns"] + tasks["backlog_ns"]
+        offset = int(np.median(packets["sent_ns"] - sent))
+        segment: Any = SimpleNamespace(told={"epoch_minus_monotonic_ns": offset}, identity={})
+        return NfsTrial(1, self.told, self.probe, packets, segment, None, NfsTasks(self.probe["tasks"], tasks))
 
     def replied(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Times to the reply in nanoseconds, of the packets and of the tasks, call by call of those with this name."""
@@ -125,13 +139,14 @@ def watched(
         path = room / f"{name}.npy"
         path.write_bytes(outcome.files[f"series/{name}.npy"])
         tables.append(read_table(path))
-    names = json.loads(outcome.text("series/nfs.json"))["operations"]
+    told_of_calls = json.loads(outcome.text("series/nfs.json"))
     return Watched(
         tables[0],
         tables[1],
-        [str(one["name"]) for one in names],
+        [str(one["name"]) for one in told_of_calls["operations"]],
         [str(one["name"]) for one in probe["tasks"]["operations"]],
         probe,
+        told_of_calls,
     )
 
 
@@ -154,6 +169,18 @@ def test_the_calls_are_the_same_ones(watched: Watched) -> None:
     assert by_packets == on_the_wire
     assert by_packets["READ"] == READS and by_packets["WRITE"] == WRITES
     assert sorted(watched.packets["xid"].tolist()) == sorted(watched.tasks["xid"].tolist())
+
+
+def test_the_analysis_finds_the_same_calls_in_both(watched: Watched) -> None:
+    trial = watched.analysed()
+    mine = client.of_treatment([trial])
+    assert mine is not None and mine["agreement"] is not None
+    print(agreement_words(mine), mine)
+    assert client.differs_in(trial) == [] and mine["agreement"]["at_edges"] == 0
+    of_each = {row["operation"]: row for row in mine["agreement"]["operations"]}
+    assert (of_each["READ"]["both"], of_each["WRITE"]["both"]) == (READS, WRITES)
+    assert not any(row["shorter"] for row in of_each.values())
+    assert sum(row["calls"] for row in mine["operations"]) == len(watched.tasks)
 
 
 def test_replies_take_the_same_time_by_both(watched: Watched) -> None:

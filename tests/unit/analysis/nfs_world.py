@@ -20,6 +20,9 @@ COLUMNS = [
     ("rpc_status", "u1"),
     ("flags", "u1"),
 ]
+TASK_TIMES = ("ended_ns", "backlog_ns", "rtt_ns", "execute_ns")
+TASK_NUMBERS = ("operation", "xid", "pid", "transmissions", "sent_bytes", "received_bytes", "error")
+TASK_COLUMNS = [*((name, "<i8") for name in TASK_TIMES), *((name, "<u4") for name in TASK_NUMBERS)]
 TRANSACTIONS = [("start_ns", "<i8"), ("end_ns", "<i8"), ("kind", "u1")]
 START_NS = 1_700_000_000_000_000_000
 S, MS = 10**9, 10**6
@@ -54,6 +57,26 @@ def calls(*rows: tuple[int, float, float | None], size: int = 8192) -> np.ndarra
     return found
 
 
+def numbered(rows: np.ndarray) -> np.ndarray:
+    """The same calls with a number of RPC each, and a reply that is one packet."""
+    rows["xid"], rows["reply_first_ns"] = np.arange(len(rows)) + 7, rows["reply_ns"]
+    return rows
+
+
+def tasks(rows: np.ndarray, queue_ms: float = 0.5, own_ms: float = 0.1) -> np.ndarray:
+    """The same calls as the client has them: each waited before it was sent, and had its reply a little later."""
+    found = np.zeros(len(rows), TASK_COLUMNS)
+    found["operation"], found["xid"], found["transmissions"] = rows["operation"], rows["xid"], 1
+    found["backlog_ns"] = int(queue_ms * MS)
+    reply = rows["reply_first_ns"] - rows["sent_ns"] + int(own_ms * MS)
+    is_replied = rows["reply_ns"] != MISSING
+    found["rtt_ns"] = np.where(is_replied, reply, MISSING)
+    found["execute_ns"] = np.where(is_replied, reply, 0) + int(2 * queue_ms * MS)
+    # Half of what it waited it had waited as it was sent, and the other half was after its reply.
+    found["ended_ns"] = rows["sent_ns"] - START_NS + np.where(is_replied, reply, 0) + int(queue_ms * MS)
+    return found
+
+
 def account(rows: np.ndarray, moved: tuple[int, ...] = (0,) * 8, off: dict[str, int] | None = None) -> str:
     """What a client says that made these calls; `off`: by how much it says otherwise."""
     counts = {name: int(np.count_nonzero(rows["operation"] == place)) for place, name in enumerate(OPERATIONS)}
@@ -74,6 +97,11 @@ def segment(
     """The measured segment of a trial; `edges`: when the client's account was read, in seconds of the segment."""
     folder.mkdir(parents=True)
     np.save(folder / "nfs_calls.npy", rows)
+    if (of_client := more.pop("tasks", None)) is not None:
+        np.save(folder / "nfs_tasks.npy", of_client)
+        names = more.pop("task_names", OPERATIONS)
+        operations = [{"program": 100003, "version": 4, "procedure": 1, "name": name} for name in names]
+        more["tasks"] = {"operations": operations, "lost": more.pop("tasks_lost", {"records": 0})}
     totals = {"replies_without_call": more.pop("replies_without_call", 0)}
     told = {
         "operations": [{"protocol": "nfs4.2", "name": name} for name in OPERATIONS],

@@ -6,7 +6,7 @@ by the transactions done in the measured segment.
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from plimsoll.analysis.captures.density import Cell
 from plimsoll.analysis.captures.mountstats import Compared
@@ -70,6 +70,52 @@ class NfsAccount(Compared):
     is_explained: bool
 
 
+class NfsClientOperation(TypedDict):
+    """The calls of an operation as the kernel's client counts them."""
+
+    protocol: str
+    name: str  # the client's own
+    calls: int
+    per_transaction: Mean | None
+    unanswered: int
+    retransmissions: int
+    errors: int  # ended with one for the client
+    # By "queue_ns_p50" and the like, of calls with a reply: before it was sent, from then to its reply, in all.
+    times: dict[str, Mean | None]
+
+
+class NfsBoth(TypedDict):
+    """Calls of an operation on the wire by RPC's number: in the client's table and in the capture's."""
+
+    operation: str
+    both: int
+    client_only: int  # of those that have to be in both
+    capture_only: int
+    compared: int  # sent once and answered: whose reply times are set beside each other
+    client_reply_ns: dict[str, Mean | None]  # p50, p95
+    capture_reply_ns: dict[str, Mean | None]  # to the reply's first byte, where the client looks at its clock
+    longer_ns_p50: Mean | None  # call by call: the client's own part of it
+    shorter: int  # calls of which the client's time is the shorter one, which cannot be
+
+
+class NfsAgreement(TypedDict):
+    """Both tables, call by call."""
+
+    operations: list[NfsBoth]
+    at_edges: int  # calls that may be in one alone: at an end of the segment, or with a number that is not theirs alone
+
+
+class NfsClient(TypedDict):
+    """What the kernel's client says of its calls by a tracepoint."""
+
+    source: str  # the tracepoint
+    trials: list[int]
+    calls: int
+    operations: list[NfsClientOperation]
+    agreement: NfsAgreement | None
+    lost: dict[str, int]
+
+
 class NfsMounted(TypedDict):
     """A mount, as it was in effect."""
 
@@ -93,6 +139,8 @@ class NfsOfTreatment(TypedDict):
     moved: NfsMoved | None
     accounts: list[NfsAccount] | None  # None where the client's account cannot be read
     lost: dict[str, int]
+    client: NotRequired[NfsClient | None]  # None: no tracepoint; absent from verdicts of earlier versions
+    client_absent: NotRequired[str | None]  # why
     scatter: list[Cell]
     scatter_trial: int | None
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from plimsoll.analysis.captures.density import GROUPS, group_of
+from plimsoll.analysis.nfs import client
 from plimsoll.analysis.nfs import trial as of_trial
 from plimsoll.analysis.nfs.document import (
     NfsAccount,
@@ -19,18 +20,16 @@ from plimsoll.analysis.nfs.document import (
     NfsOfTreatment,
     NfsOperation,
 )
+from plimsoll.analysis.nfs.means import over, percentile_over
 from plimsoll.analysis.nfs.trial import PROBE, NfsTrial
 from plimsoll.analysis.part import Context, Part
-from plimsoll.analysis.statistics.intervals import over_blocks, paired
-from plimsoll.analysis.statistics.means import as_mean
+from plimsoll.analysis.statistics.intervals import paired
 from plimsoll.record import Run, Trial
 from plimsoll.record.verdict import Mean, Used
 
 Json = dict[str, Any]
 CALLS: Final = "calls"
 PERCENTILES: Final = {"reply_ns_p50": 50, "reply_ns_p95": 95, "reply_ns_p99": 99}
-# A percentile of fewer replies than this beyond it is that of one or two calls.
-_BEYOND_MIN: Final = 10
 
 
 Rates = dict[tuple[int, str], dict[str, float]]  # calls a transaction by group, of a block and treatment
@@ -55,14 +54,9 @@ def nfs_calls(run: Run, used: Used) -> NfsCalls | None:
     return {"treatments": found, "effects": effects(run.plan, rates)} if found else None
 
 
-def _over(values: Iterable[float | None], *, log: bool = False, floor: float | None = 0.0) -> Mean | None:
-    known = [float(value) for value in values if value is not None]
-    return as_mean(over_blocks(known, log=log, floor=floor))
-
-
 def _each(mine: Sequence[NfsTrial], counts: Iterable[float]) -> Mean | None:
     """Of one transaction; `counts`: one of each trial."""
-    return _over(count / one.transactions for one, count in zip(mine, counts, strict=True) if one.transactions)
+    return over(count / one.transactions for one, count in zip(mine, counts, strict=True) if one.transactions)
 
 
 def _treatment(mine: list[NfsTrial]) -> NfsOfTreatment:
@@ -85,9 +79,16 @@ def _treatment(mine: list[NfsTrial]) -> NfsOfTreatment:
         "moved": _moved(mine),
         "accounts": _accounts(mine),
         "lost": lost,
+        "client": client.of_treatment(mine),
+        "client_absent": _why_no_client(mine),
         "scatter": of_trial.scatter(mine[0]),
         "scatter_trial": mine[0].number,
     }
+
+
+def _why_no_client(mine: Sequence[NfsTrial]) -> str | None:
+    reasons = ((one.report.get("absent") or {}).get("tasks") for one in mine if one.tasks is None)
+    return next((str(why) for why in reasons if why), None)
 
 
 def _of(one: NfsTrial, operation: tuple[str, str]) -> np.ndarray:
@@ -102,11 +103,6 @@ def _in_group(one: NfsTrial, group: str) -> int:
     return int(np.isin(one.calls["operation"], places).sum())
 
 
-def _percentile(replies: np.ndarray, percent: float) -> float | None:
-    beyond = len(replies) * (1 - percent / 100)
-    return float(np.percentile(replies, percent)) if beyond >= _BEYOND_MIN else None
-
-
 def _operations(mine: Sequence[NfsTrial]) -> list[NfsOperation]:
     names = list(dict.fromkeys(name for one in mine for name in one.names))
     return sorted((_operation(mine, name) for name in names), key=lambda row: (-row["calls"], row["name"]))
@@ -117,10 +113,7 @@ def _operation(mine: Sequence[NfsTrial], operation: tuple[str, str]) -> NfsOpera
     calls = [one.calls[of_it] for one, of_it in chosen]
     replies = [one.reply_ns[of_it & one.answered] for one, of_it in chosen]
     answered_bytes = [int(rows["answered_bytes"].sum(dtype=np.int64)) for rows in calls]
-    percentiles = {
-        key: _over((_percentile(of_one, percent) for of_one in replies), log=True)
-        for key, percent in PERCENTILES.items()
-    }
+    percentiles = {key: percentile_over(replies, percent) for key, percent in PERCENTILES.items()}
     return {
         "protocol": operation[0],
         "name": operation[1],
@@ -130,7 +123,7 @@ def _operation(mine: Sequence[NfsTrial], operation: tuple[str, str]) -> NfsOpera
         "errors": sum(int(np.count_nonzero((rows["status"] != 0) | (rows["rpc_status"] != 0))) for rows in calls),
         "per_transaction": _each(mine, (int(np.count_nonzero(of_it)) for _, of_it in chosen)),
         "answered_bytes": sum(answered_bytes),
-        "bytes_per_call": _over(
+        "bytes_per_call": over(
             total / len(of_one) for total, of_one in zip(answered_bytes, replies, strict=True) if total and len(of_one)
         ),
         "reply_ns_p50": percentiles["reply_ns_p50"],
@@ -156,9 +149,7 @@ def _classes(mine: Sequence[NfsTrial]) -> list[NfsClass]:
                     "answered_bytes": sum(
                         int(one.calls["answered_bytes"][of_it].sum(dtype=np.int64)) for one, of_it in chosen
                     ),
-                    "reply_ns_p50": _over(
-                        (_percentile(one.reply_ns[of_it & one.answered], 50) for one, of_it in chosen), log=True
-                    ),
+                    "reply_ns_p50": percentile_over((one.reply_ns[of_it & one.answered] for one, of_it in chosen), 50),
                 }
             )
     return sorted(rows, key=lambda row: (row["file_class"], -row["calls"], row["name"]))
@@ -178,7 +169,7 @@ def _kinds(mine: Sequence[NfsTrial]) -> list[NfsKind]:
         with_it = [(one, *by_kind[kind]) for one, by_kind in told if kind in by_kind]
         operations = dict.fromkeys(name for one, _, _ in with_it for name in one.names)
         each = {
-            name: _over(np.count_nonzero(_of(one, (protocol, name)) & sent) / count for one, count, sent in with_it)
+            name: over(np.count_nonzero(_of(one, (protocol, name)) & sent) / count for one, count, sent in with_it)
             for protocol, name in operations
         }
         rows.append(
@@ -186,8 +177,8 @@ def _kinds(mine: Sequence[NfsTrial]) -> list[NfsKind]:
                 "kind": kind,
                 "transactions": sum(count for _, count, _ in with_it),
                 "operations": {name: mean for name, mean in each.items() if mean and mean["value"]},
-                "read_bytes": _over(_bytes(one, sent, "READ") / count for one, count, sent in with_it),
-                "written_bytes": _over(_bytes(one, sent, "WRITE") / count for one, count, sent in with_it),
+                "read_bytes": over(_bytes(one, sent, "READ") / count for one, count, sent in with_it),
+                "written_bytes": over(_bytes(one, sent, "WRITE") / count for one, count, sent in with_it),
             }
         )
     return rows
@@ -205,11 +196,11 @@ def _moved(mine: Sequence[NfsTrial]) -> NfsMoved | None:
         return None
     asked = [(moved["read"] + moved["read_direct"], moved["from_server"]) for _, moved in told]
     return {
-        "asked_read": _over((moved["read"] + moved["read_direct"]) / count for count, moved in told),
-        "served_read": _over(moved["from_server"] / count for count, moved in told),
-        "asked_write": _over((moved["written"] + moved["written_direct"]) / count for count, moved in told),
-        "served_write": _over(moved["to_server"] / count for count, moved in told),
-        "kept_share": _over((1 - served / wanted for wanted, served in asked if wanted), floor=None),
+        "asked_read": over((moved["read"] + moved["read_direct"]) / count for count, moved in told),
+        "served_read": over(moved["from_server"] / count for count, moved in told),
+        "asked_write": over((moved["written"] + moved["written_direct"]) / count for count, moved in told),
+        "served_write": over(moved["to_server"] / count for count, moved in told),
+        "kept_share": over((1 - served / wanted for wanted, served in asked if wanted), floor=None),
     }
 
 
@@ -292,7 +283,7 @@ def _effect(
     for block, one, other in pairs:
         by_block.setdefault(block, []).append((each[block, one][what], each[block, other][what]))
     sides = [tuple(float(np.mean(side)) for side in zip(*values, strict=True)) for values in by_block.values()]
-    first, second = _over(side[0] for side in sides), _over(side[1] for side in sides)
+    first, second = over(side[0] for side in sides), over(side[1] for side in sides)
     difference = paired([side[1] - side[0] for side in sides])
     if first is None or second is None or difference is None:
         return None
@@ -305,7 +296,7 @@ def _effect(
         "first": first,
         "second": second,
         "difference": difference.interval(),
-        "ratio": _over(ratios, log=True) if len(ratios) == len(sides) else None,
+        "ratio": over(ratios, log=True) if len(ratios) == len(sides) else None,
     }
 
 
@@ -320,8 +311,12 @@ def _trial_caveats(trial: Trial, _read: object) -> list[str]:
     rows = of_trial.accounts(one)
     if rows is None:
         return ["the client's own account of NFS calls could not be read: they are not checked"]
-    wrong = [row["operation"] for row in rows if not row["is_explained"]]
-    return [f"NFS calls by the capture and by the client differ unexplained: {', '.join(wrong)}"] if wrong else []
+    said = []
+    if wrong := [row["operation"] for row in rows if not row["is_explained"]]:
+        said.append(f"NFS calls by the capture and by the client differ unexplained: {', '.join(wrong)}")
+    if wrong := client.differs_in(one):
+        said.append(f"NFS calls by the capture and by the kernel's tracepoint are not the same: {', '.join(wrong)}")
+    return said
 
 
 PART = Part(PROBE, _judge, trial_caveats=_trial_caveats)

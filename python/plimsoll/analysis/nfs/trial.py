@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -39,6 +40,41 @@ SHOWN: Final = (
     "nconnect", "nocto", "hard", "soft", "proto",
 )  # fmt: skip
 STRETCHES, TIMES = 80, 40
+_PROGRAMS: Final = {100_003: "nfs", 100_227: "nfsacl"}
+
+
+@dataclass(frozen=True)
+class NfsTasks:
+    """The same calls as the kernel's client counts them."""
+
+    report: Mapping[str, Any]  # what the probe says of them
+    rows: np.ndarray
+
+    @cached_property
+    def names(self) -> list[tuple[str, str]]:
+        """Protocol and the client's name of each operation."""
+        return [(_protocol(one), str(one["name"])) for one in self.report["operations"]]
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """What is missing, by what."""
+        return _losses(self.report)
+
+    def of(self, operation: tuple[str, str]) -> np.ndarray:
+        """The rows of an operation."""
+        places = [place for place, name in enumerate(self.names) if name == operation]
+        found: np.ndarray = self.rows[np.isin(self.rows["operation"], places)]
+        return found
+
+
+def _protocol(operation: Mapping[str, Any]) -> str:
+    program = int(operation["program"])
+    name = _PROGRAMS.get(program, f"program {program} version ")
+    return f"{name}{operation['version']}"
+
+
+def _losses(report: Mapping[str, Any]) -> dict[str, int]:
+    return {what: int(count) for what, count in (report.get("lost") or {}).items() if count}
 
 
 @dataclass(frozen=True)
@@ -51,6 +87,7 @@ class NfsTrial:
     calls: np.ndarray
     segment: Segment
     texts: tuple[str, str] | None = field(repr=False, default=None)  # mountstats
+    tasks: NfsTasks | None = None  # where the kernel has the tracepoint
 
     @cached_property
     def answered(self) -> np.ndarray:
@@ -86,7 +123,7 @@ class NfsTrial:
     @property
     def lost(self) -> dict[str, int]:
         """What is missing, by what."""
-        return {what: int(count) for what, count in (self.report.get("lost") or {}).items() if count}
+        return _losses(self.report)
 
 
 def read(trial: Trial) -> NfsTrial | None:
@@ -102,7 +139,13 @@ def read(trial: Trial) -> NfsTrial | None:
     if all(path.exists() for path in paths):
         before, after = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
         texts = (before, after)
-    return NfsTrial(trial.number, told, report, calls, trial.measure, texts)
+    return NfsTrial(trial.number, told, report, calls, trial.measure, texts, _tasks(folder, report))
+
+
+def _tasks(folder: Path, report: Mapping[str, Any]) -> NfsTasks | None:
+    of_client = report.get("tasks")
+    rows = read_table(folder / "nfs_tasks.npy") if of_client else None
+    return None if rows is None or not of_client else NfsTasks(of_client, rows)
 
 
 def mounts(report: Mapping[str, Any]) -> list[NfsMounted]:

@@ -15,10 +15,12 @@ from plimsoll.record.verdict import Mean
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, spec_of
 from plimsoll.report.drawing.tables import NONE, interval, number
+from plimsoll.report.nfs.client import client_table
 from plimsoll.report.section import Page, Section
 from plimsoll.words.nfs.sentences import (
     NAMES,
     account_lines,
+    agreement_lines,
     effect_lines,
     effect_words,
     kept_words,
@@ -98,6 +100,8 @@ def _table(label: str, mine: NfsOfTreatment) -> Json:
         "kinds": [_kind(row) for row in mine["kinds"]],
         "accounts": [_account(row) for row in mine["accounts"] or []],
         "moved": kept_words(mine),
+        "client": None if (client := mine.get("client")) is None else client_table(client),
+        "client_absent": mine.get("client_absent"),
     }
 
 
@@ -199,6 +203,7 @@ def scatter(page: Page) -> Figure:
 
 def _evidence(page: Page) -> list[str]:
     said = [*made_lines(page.verdict), *effect_lines(page.verdict), *account_lines(page.verdict)]
+    said += agreement_lines(page.verdict)
     return [f"{line}." for line in said]
 
 

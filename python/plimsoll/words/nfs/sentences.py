@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from plimsoll.analysis.captures.density import GETATTR, GROUPS, READ
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.nfs.document import NfsCalls, NfsEffect, NfsOfTreatment
+from plimsoll.analysis.nfs.document import NfsBoth, NfsCalls, NfsClient, NfsEffect, NfsOfTreatment
 from plimsoll.analysis.nfs.part import CALLS
 from plimsoll.quantities import size
 from plimsoll.record.verdict import Mean
@@ -17,6 +17,7 @@ SECTION: Final = "nfs_calls"
 NAMES: Final = {READ: "READ", GETATTR: "GETATTR"}
 _TREATMENTS_SHOWN = 3
 _EFFECTS_SHOWN = 4
+_APART_SHOWN = 4
 _SMALL = 0.05  # calls a transaction: less is not worth a sentence
 
 
@@ -107,6 +108,62 @@ def account_lines(verdict: Json) -> list[str]:
     return [f"The client's own account agrees with the capture on all {total:,} calls, operation by operation"]
 
 
+def agreement_words(client: NfsClient) -> str:
+    """Whether the calls of the kernel's tracepoint are those of the capture, of one treatment."""
+    found = client["agreement"]
+    if found is None:
+        return "whether they are the capture's cannot be told: when the client's account was read is not in the record"
+    rows = found["operations"]
+    both, compared = sum(row["both"] for row in rows), sum(row["compared"] for row in rows)
+    apart = [row for row in rows if row["client_only"] or row["capture_only"]]
+    if apart:
+        of_each = (
+            f"{row['operation']} {row['client_only']:,} and {row['capture_only']:,}" for row in apart[:_APART_SHOWN]
+        )
+        more = f" and {len(apart) - _APART_SHOWN} more operations" if len(apart) > _APART_SHOWN else ""
+        said = f"{both:,} calls are in both, and calls that ought to be are in one alone (tracepoint's and capture's: "
+        said += f"{', '.join(of_each)}{more})"
+    else:
+        said = f"tracepoint and capture have the same {both:,} calls, each by its number"
+    if found["at_edges"]:
+        said += f"; {found['at_edges']:,} at the segment's edges may be in one alone"
+    if compared and (most := max((row for row in rows if row["compared"]), key=lambda row: row["compared"])):
+        said += _times_words(most)
+    if shorter := sum(row["shorter"] for row in rows):
+        said += f"; of {shorter:,} the client's time is shorter than the packets', which cannot be"
+    return said
+
+
+def _times_words(row: NfsBoth) -> str:
+    """By how much the client's time to the reply is the longer one, of the operation with most calls."""
+    client, capture, longer = row["client_reply_ns"], row["capture_reply_ns"], row["longer_ns_p50"]
+    parts = [
+        f"{one['value'] / other['value'] - 1:+.1%} at {name}"
+        for name in client
+        if (one := client[name]) is not None and (other := capture.get(name)) is not None
+    ]
+    if not parts or longer is None:
+        return ""
+    return (
+        f"; {row['operation']} takes until its reply, by the tracepoint against the capture, {' and '.join(parts)} "
+        f"({longer['value'] / 1e3:,.0f} µs at the median of single calls: the client's own part)"
+    )
+
+
+def agreement_lines(verdict: Json) -> list[str]:
+    """The same of a few treatments."""
+    found = found_in(verdict)
+    if found is None:
+        return []
+    labels = treatment_labels(verdict)
+    told = [
+        f"{labels.get(name, name)}: {agreement_words(client)}"
+        for name, mine in found["treatments"].items()
+        if (client := mine.get("client")) is not None
+    ]
+    return told[:_TREATMENTS_SHOWN]
+
+
 def kept_words(mine: NfsOfTreatment) -> str | None:
     """What the page cache had of the reads that were asked for."""
     moved = mine["moved"]
@@ -124,14 +181,21 @@ def _adds(verdict: Json) -> list[str]:
 
 
 def _warns(verdict: Json) -> list[str]:
-    found = found_in(verdict)
-    lost = {} if found is None else {
-        name: mine["lost"] for name, mine in found["treatments"].items() if mine["lost"]
-    }  # fmt: skip
-    if not lost:
-        return []
-    what = sorted({key for counts in lost.values() for key in counts})
-    return [f"NFS calls are missing in {len(lost)} treatments (lost: {', '.join(what)}): their counts are lower bounds"]
+    treatments = {} if (found := found_in(verdict)) is None else found["treatments"]
+    lost = {
+        "NFS calls": [mine["lost"] for mine in treatments.values() if mine["lost"]],
+        "NFS calls of the kernel's tracepoint": [
+            client["lost"]
+            for mine in treatments.values()
+            if (client := mine.get("client")) is not None and client["lost"]
+        ],
+    }
+    return [_lower_bounds(calls, counts) for calls, counts in lost.items() if counts]
+
+
+def _lower_bounds(calls: str, lost: list[dict[str, int]]) -> str:
+    what = ", ".join(sorted({key for counts in lost for key in counts}))
+    return f"{calls} are missing in {len(lost)} treatments (lost: {what}): their counts are lower bounds"
 
 
 SENTENCES = Sentences(SECTION, explains=effect_lines, adds=_adds, warns=_warns, section=SECTION)
