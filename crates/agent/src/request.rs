@@ -67,6 +67,9 @@ pub(crate) struct GroupRequest {
     pub(crate) path: PathBuf,
     #[serde(default)]
     pub(crate) swap_path: Option<PathBuf>,
+    /// What its processes read from devices, too.
+    #[serde(default)]
+    pub(crate) reads: bool,
 }
 
 /// What is sampled, and how often.

@@ -31,6 +31,8 @@ pub(crate) struct Latest {
     #[serde(skip_serializing_if = "Option::is_none")]
     read_sectors: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    io_read_bytes: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     swap_bytes: Option<i64>,
 }
 
@@ -46,10 +48,11 @@ struct Series {
     shown: Vec<(usize, LatestField)>,
 }
 
-const SHOWN: [(&str, LatestField); 4] = [
+const SHOWN: [(&str, LatestField); 5] = [
     ("blks_hit", |latest| &mut latest.blks_hit),
     ("blks_read", |latest| &mut latest.blks_read),
     ("read_sectors", |latest| &mut latest.read_sectors),
+    ("io_read_bytes", |latest| &mut latest.io_read_bytes),
     ("swap_bytes", |latest| &mut latest.swap_bytes),
 ];
 
@@ -164,7 +167,8 @@ impl Sampler {
             self.add(folder, "device", Devices::open(proc, devices)?)?;
         }
         if let Some(group) = group.cloned() {
-            let paths = GroupPaths { version: group.version, path: group.path, swap_path: group.swap_path };
+            let GroupRequest { version, path, swap_path, reads } = group;
+            let paths = GroupPaths { version, path, swap_path, reads };
             self.add(folder, "group", Group::open(&paths)?)?;
         }
         Ok(())

@@ -76,7 +76,7 @@ def samples(segment: Segment) -> list[Sample]:
     ends = table["end_ns"][done]
     order = np.argsort(ends, kind="stable")
     ends, upto = ends[order], np.concatenate([[0.0], np.cumsum(weights(segment)[done][order])])
-    sectors = _sectors(segment, times)
+    sectors, own = _sectors(segment, times), _own_reads(segment, times)
     hit, read = segment.column("server", "blks_hit"), segment.column("server", "blks_read")
     clock = while_open(segment, times)
     kept = {0, *range(1, len(times), 2)} if has_windows(segment) else range(len(times))
@@ -87,6 +87,7 @@ def samples(segment: Segment) -> list[Sample]:
             "blks_hit": None if hit is None or np.isnan(hit[row]) else float(hit[row]),
             "blks_read": None if read is None or np.isnan(read[row]) else float(read[row]),
             "read_sectors": None if sectors is None else float(sectors[row]),
+            "io_read_bytes": None if own is None else float(own[row]),
         }
         for row, time in enumerate(times)
         if row in kept
@@ -105,6 +106,17 @@ def _sectors(segment: Segment, times: np.ndarray) -> np.ndarray | None:
         if of_device.any():
             total += np.interp(times, table["t_ns"][of_device], while_open(segment, values[of_device]))
     return total
+
+
+def _own_reads(segment: Segment, times: np.ndarray) -> np.ndarray | None:
+    """Bytes that the server's own group read, at the given times (between samples: in proportion)."""
+    table, values = segment.series("group"), segment.column("group", "io_read_bytes")
+    if table is None or values is None:
+        return None
+    known = np.isfinite(values)
+    if not known.any() or (has_windows(segment) and not known.all()):
+        return None
+    return np.interp(times, table["t_ns"][known], while_open(segment, values[known]))
 
 
 def check_commits(trial: Trial) -> Commits:

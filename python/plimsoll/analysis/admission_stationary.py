@@ -18,6 +18,10 @@ Sample = Mapping[str, float | None]
 TAIL_SECONDS = 10
 JOINED_SAMPLES_MIN = 12  # more than the ten seconds that the test needs
 FILLING = "still filling: "
+_WHOSE = {
+    stationary.GROUP_READS: "reads of the server's own group",
+    stationary.ALL_READS: "reads of all users of the devices",
+}
 
 
 @dataclass
@@ -56,7 +60,7 @@ def standing(
         else:
             judged.reasons.append(f"{FILLING}{cold}")
     elif is_moving:
-        judged.reasons.append(f"{FILLING}misses or device reads were still changing in the measured segment")
+        judged.reasons.append(f"{FILLING}misses or {_whose(both)} were still changing in the measured segment")
     elif not warmed.get("reached"):
         _unsettled(judged, warmed, both)
     return judged
@@ -66,7 +70,7 @@ def _unsettled(judged: Standing, warmed: Mapping[str, Any], both: stationary.Sta
     """The warm-up did not show rest, and what was measured shows no change."""
     cache = both.detail["series"].get("database_miss_ratio")
     if both.reached or (cache is not None and cache["reached"] and not both.filling):
-        how = "both caches" if both.reached else "the database's cache (device reads too noisy to show it)"
+        how = "both caches" if both.reached else f"the database's cache ({_whose(both)} too noisy to show it)"
         when = "the end of the warm-up and the measured segment together show it for"
         judged.caveats.append(f"not shown stationary within the warm-up; {when} {how}")
     elif _is_turned(both) and not both.filling:
@@ -95,8 +99,22 @@ def _moving(measured: stationary.Stationarity, both: stationary.Stationarity) ->
     )
 
 
+def _whose(both: stationary.Stationarity) -> str:
+    """Whose reads from devices were looked at."""
+    name = stationary.GROUP_READS if stationary.GROUP_READS in both.detail["series"] else stationary.ALL_READS
+    return _WHOSE[name]
+
+
 def _is_turned(both: stationary.Stationarity) -> bool:
     return both.turns is not None and both.turns >= TURNED
+
+
+def test_in_words(of_trials: Sequence[Stationary]) -> str:
+    """The test, and in how many trials whose reads were looked at."""
+    looked_at = [(one.get("detail") or {"series": {}})["series"] for one in of_trials]
+    counts = {whose: sum(name in series for series in looked_at) for name, whose in _WHOSE.items()}
+    told = [f"{whose} in {count} trial{'' if count == 1 else 's'}" for whose, count in counts.items() if count]
+    return f"{stationary.TEST}{'; here ' if told else ''}{', '.join(told)}"
 
 
 def joined(first: Sequence[Sample], second: Sequence[Sample]) -> list[Sample]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, cast
 
 from plimsoll.analysis import methods, parts
 from plimsoll.analysis.admission import admit, commit_words, settle_commits
+from plimsoll.analysis.admission_stationary import test_in_words
 from plimsoll.analysis.comparing import a_a, unbounded
 from plimsoll.analysis.comparing.a_a import Duplicated
 from plimsoll.analysis.comparing.compare import ALPHA, DELTA
@@ -19,7 +20,6 @@ from plimsoll.analysis.estimates import estimates
 from plimsoll.analysis.metrics import METRICS, judged_of, shown_for
 from plimsoll.analysis.part import Context, Pair
 from plimsoll.analysis.percentiles import PERCENTILES
-from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
@@ -298,7 +298,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
             if not entry["admitted"] and entry["status"] != SKIPPED
         ],
         "caveats": _caveats(run, entries, evidence, comparisons) + of_parts,
-        "stationarity_test": stationary.TEST,
+        "stationarity_test": test_in_words([entry["stationary"] for entry in entries]),
         "metrics": {
             key: {"label": m.label, "unit": m.unit, "scale": m.scale, "definition": m.definition}
             for key in shown_for(run.experiment)

@@ -109,6 +109,48 @@ def test_judge_wants_both_caches_at_rest() -> None:
     assert set(found.detail["series"]) == {"database_miss_ratio", "device_read_bytes_per_transaction"}
 
 
+def _neighbour(seconds: int) -> np.ndarray:
+    """What another user of the device reads meanwhile, bytes by our transactions: more and more."""
+    return np.asarray(200_000 * (1 - np.exp(-np.arange(seconds) / 12)))
+
+
+def _with_own_reads(samples: list[dict[str, float | None]], each: float) -> list[dict[str, float | None]]:
+    return [{**sample, "io_read_bytes": 10**9 + each * (sample["done"] or 0)} for sample in samples]
+
+
+def test_a_neighbours_reads_do_not_count_where_the_group_tells_its_own() -> None:
+    level = 0.3 + np.random.default_rng(5).normal(0, 0.001, 30)
+    samples = _samples(level, 4096 + _neighbour(30))
+    assert stationary.judge(samples, whole=True).filling, "of all users of the device nobody can tell whose it is"
+    found = stationary.judge(_with_own_reads(samples, 4096.0), whole=True)
+    assert found.reached
+    assert set(found.detail["series"]) == {"database_miss_ratio", stationary.GROUP_READS}
+
+
+def test_a_cache_that_fills_is_seen_in_the_groups_own_reads() -> None:
+    filling = 4096 + 40_000 * np.exp(-np.arange(30) / 12)
+    samples = _samples(np.full(30, 0.3))
+    total = np.concatenate([[0.0], np.cumsum(filling * 1000)])
+    own = [{**sample, "io_read_bytes": total[second]} for second, sample in enumerate(samples)]
+    assert stationary.judge(own, whole=True).filling
+
+
+def test_a_process_that_has_just_ended_takes_nothing_from_its_groups_reads() -> None:
+    """Between its end and its parent's hearing of it the sum is too small by all that it ever read."""
+    samples = _with_own_reads(_samples(np.full(30, 0.3)), 4096.0)
+    for second in (8, 17, 18):
+        samples[second]["io_read_bytes"] = (samples[second]["io_read_bytes"] or 0) - 9e8
+    found = stationary.judge(samples, whole=True)
+    assert found.detail["series"][stationary.GROUP_READS]["level"] == 4096.0
+    assert found.reached
+
+
+def test_a_group_that_seldom_tells_leaves_the_devices() -> None:
+    samples = _samples(np.full(30, 0.3), np.full(30, 4096.0))
+    samples[3]["io_read_bytes"], samples[4]["io_read_bytes"] = 5.0, 6.0
+    assert stationary.ALL_READS in stationary.judge(samples).detail["series"]
+
+
 def test_judge_takes_what_there_is() -> None:
     samples = _samples(np.full(20, 0.25))
     for sample in samples:

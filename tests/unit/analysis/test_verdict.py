@@ -11,6 +11,7 @@ import pytest
 from plimsoll.analysis import NotComparable, analyse, compare_runs
 from plimsoll.analysis.admission import admit, check_commits, settle_commits
 from plimsoll.analysis.estimates import estimates
+from plimsoll.analysis.statistics import stationary
 from plimsoll.analysis.trial.latency import percentile
 from plimsoll.analysis.trial.readings import cpu_list
 from plimsoll.record import Run, open_run
@@ -209,3 +210,47 @@ def test_small_parts() -> None:
     assert cpu_list("all") is None
     assert percentile(np.arange(100.0), 0.5) == 49
     assert percentile(np.arange(100.0), 0.95) is None
+
+
+# --- whose reads ------------------------------------------------------------------------------------------------------
+
+
+def _plant_neighbour(trial: Path) -> None:
+    """Another user of the device reads ever more from the warm-up's begin on; the group tells what it read itself."""
+    seconds = 0
+    for segment in (trial / "warmup", trial / "measure"):
+        device = np.load(segment / "device.npy")
+        _tell_own(segment, 10**9 + 512 * device["read_sectors"])
+        at = seconds + np.arange(len(device))
+        others = 3e6 * (at - 30 * (1 - np.exp(-at / 30)))
+        device["read_sectors"] += np.round(others).astype(device["read_sectors"].dtype)
+        np.save(segment / "device.npy", device)
+        seconds = int(at[-1]) + 1
+
+
+def _tell_own(segment: Path, own: np.ndarray) -> None:
+    group = np.load(segment / "group.npy")
+    told = np.empty(len(group), [*group.dtype.descr, ("io_read_bytes", "<i8")])
+    for name in group.dtype.names:
+        told[name] = group[name]
+    told["io_read_bytes"] = own
+    np.save(segment / "group.npy", told)
+
+
+def test_a_trial_whose_neighbour_reads_stays_in_and_the_page_says_whose_reads_were_looked_at(tmp_path: Path) -> None:
+    run = make(tmp_path / "run", Shape(blocks=3))
+    trial = run / "trials/0001"
+    groups = {place: np.load(place) for place in trial.glob("*/group.npy")}
+    _plant_neighbour(trial)
+    found = analyse(open_run(run))
+    first = found["trials"][0]
+    assert first["admitted"], first["reasons"]
+    assert stationary.GROUP_READS in first["stationary"]["detail"]["series"]
+    others = len(found["trials"]) - 1
+    whose = f"reads of the server's own group in 1 trial, reads of all users of the devices in {others} trials"
+    assert found["stationarity_test"].endswith(f"; here {whose}")
+    for place, group in groups.items():  # as it was recorded before
+        np.save(place, group)
+    first = analyse(open_run(run))["trials"][0]
+    assert not first["admitted"]
+    assert "reads of all users of the devices were still changing" in first["reasons"][0]

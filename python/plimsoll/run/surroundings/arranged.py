@@ -97,6 +97,10 @@ class PrivatePlace(Place):
             **kernel_probes(settings),
         }
 
+    def is_read_for(self) -> bool:
+        """By this kernel's own NFS server, whose threads are in no group of ours."""
+        return bool(self.served)
+
     def read_inside(self, *trees: Path) -> None:
         """Reads every file of trees inside the group, so that the pages are charged to it."""
         files = [str(path) for tree in trees for path in sorted(tree.rglob("*")) if path.is_file()]

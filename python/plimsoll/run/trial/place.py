@@ -22,6 +22,10 @@ class Place:
     host: Host = field(default=HERE, kw_only=True)
     members: list[str] = field(default_factory=list, kw_only=True)  # below arrays and mapped devices of its places
 
+    def is_read_for(self) -> bool:
+        """Whether somebody outside its group reads from the devices for it: then its processes do not know how much."""
+        return False
+
     def probes(self, settings: Experiment) -> dict[str, Any] | None:
         """What the agent is asked to watch in the kernel; none where the server's files are not known."""
         del settings
@@ -29,7 +33,7 @@ class Place:
 
     def sample(self) -> dict[str, Any]:
         """What series the agent is asked for."""
-        group = self.group.for_agent() if self.group is not None else None
+        group = self.group.for_agent() | {"reads": not self.is_read_for()} if self.group is not None else None
         return {"interval_ms": 1000, "devices": self.devices, "group": group}
 
 
