@@ -46,6 +46,7 @@ pub(crate) fn summary(asked: Asked<'_>, carried: &Carried) -> Summary {
         kinds,
         first_index,
         next_index: outcomes.next_index,
+        indexes_left_out: outcomes.left_out,
         started_ns: outcomes.started_ns,
         ended_ns: outcomes.ended_ns,
         epoch_minus_monotonic_ns: epoch_minus_monotonic_ns(),
@@ -137,7 +138,7 @@ pub(crate) fn write_json(out: &Path, name: &str, content: &impl Serialize) -> Re
 
 /// The exit that a segment deserves, once everything is written.
 pub(crate) fn verdict(summary: &Summary, ended: Ended, cause: Option<Cause>) -> Result<(), Failure> {
-    let taken = summary.next_index - summary.first_index;
+    let taken = summary.next_index - summary.first_index - summary.indexes_left_out;
     if !summary.identity.holds() || summary.identity.planned != taken {
         return Err(Failure::Identity(format!("{:?}, {taken} indexes taken", summary.identity)));
     }

@@ -168,6 +168,7 @@ fn outcomes(
         started_ns: shared.started_ns,
         ended_ns,
         next_index,
+        left_out: total.left_out,
         ended,
         identity,
         planned_rate: settled.map(|settled| settled.planned_rate),

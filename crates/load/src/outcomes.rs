@@ -54,6 +54,8 @@ pub struct Outcomes {
     pub ended_ns: i64,
     /// Index of the first transaction after the segment.
     pub next_index: u64,
+    /// Indexes below that which no transaction has had: threads of a closed loop that block take some at a time.
+    pub left_out: u64,
     /// Why it ended.
     pub ended: Ended,
     /// Every transaction accounted for, or the caller must say so.

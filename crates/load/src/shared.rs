@@ -8,6 +8,7 @@ use crate::outcomes::Ended;
 use crate::recording::tally::Errors;
 use crate::window::Window;
 use plimsoll_schedule::Open;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,10 +20,25 @@ pub(crate) struct Claim {
     pub(crate) due_ns: i64,
 }
 
-/// The counter alone in its cache lines: every start writes it.
+/// The counter alone in its cache lines: every start writes it, or one in [`AHEAD`].
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct NextIndex(pub(crate) AtomicU64);
+
+/// So many indexes a thread takes at once where it may.
+const AHEAD: u64 = 64;
+
+/// Indexes that one thread has taken from the counter and not yet begun: threads whose operations take less than a microsecond
+/// would wait for one another at it.
+#[derive(Debug, Default)]
+pub(crate) struct Ahead(Range<u64>);
+
+impl Ahead {
+    /// How many are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.0.end.saturating_sub(self.0.start)
+    }
+}
 
 /// Claims that lost their connection before they were begun, for whoever has one.
 #[derive(Debug, Default)]
@@ -76,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) errors: Errors,
     /// Of each worker; empty if the kernel places them.
     pub(crate) cpus: Vec<usize>,
+    /// So many indexes a thread takes at once in a closed loop.
+    ahead: u64,
     pub(crate) started_ns: i64,
     /// When the segment's time is over on the plan's clock; the largest time if it has no bound.
     pub(crate) end_ns: i64,
@@ -85,6 +103,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(config: &Config, control: &Arc<Control>, cpus: Vec<usize>, started_ns: i64) -> Self {
+        // What a thread has not begun by the end is left out of the segment. Of so many transactions, or of a window, none may be.
+        let may_leave_out = config.transactions.is_none() && control.gate.is_none();
         Self {
             config: config.clone(),
             control: Arc::clone(control),
@@ -92,6 +112,7 @@ impl Shared {
             returned: Returned::default(),
             errors: Errors::default(),
             cpus,
+            ahead: if may_leave_out { AHEAD } else { 1 },
             started_ns,
             end_ns: config.duration_ns.map_or(i64::MAX, |duration| started_ns.saturating_add(duration)),
             last_ns: AtomicI64::new(i64::MAX),
@@ -113,6 +134,16 @@ impl Shared {
     #[inline]
     pub(crate) fn next_index(&self, now_ns: i64) -> Result<u64, Ended> {
         self.take_index().ok_or_else(|| self.no_more(now_ns))
+    }
+
+    /// The same of a thread that keeps the next ones `ahead`.
+    #[inline]
+    pub(crate) fn next_index_of(&self, ahead: &mut Ahead, now_ns: i64) -> Result<u64, Ended> {
+        if ahead.left() == 0 {
+            let first = self.next_index.0.fetch_add(self.ahead, Ordering::Relaxed);
+            ahead.0 = first..first.saturating_add(self.ahead).min(self.config.limit());
+        }
+        ahead.0.next().ok_or_else(|| self.no_more(now_ns))
     }
 
     /// Whether every index was taken.

@@ -45,6 +45,59 @@ fn users_pause_from_the_end_or_from_when_it_was_due() {
     driver::pauses_from_the_end_or_from_when_it_was_due(drive);
 }
 
+#[test]
+fn indexes_that_threads_have_taken_ahead_at_the_end_are_left_out() {
+    let script = |_| Scripted::DoneAfter(MS);
+    let of_time = Config { transactions: None, duration_ns: Some(100 * MS), ..config() };
+    let outcomes = drive(&Arc::new(MockOpener::new(script)), 3, &of_time).outcomes;
+    // Each takes 64 at a time; it would be a chance in 64 cubed that all three ended with the last of theirs.
+    assert_eq!((outcomes.next_index - 100) % 64, 0);
+    assert!((1..=3 * 63).contains(&outcomes.left_out), "{outcomes:?}");
+    // None of what was to be performed.
+    let of_number = Config { transactions: Some(100), ..config() };
+    let outcomes = drive(&Arc::new(MockOpener::new(script)), 3, &of_number).outcomes;
+    assert_eq!((outcomes.next_index, outcomes.left_out, outcomes.identity.done), (200, 0, 100));
+}
+
+/// Takes its time before each transaction, or has only drawn.
+struct Draws {
+    has_only_drawn: bool,
+}
+
+impl BlockingSession for Draws {
+    fn begin(&mut self, _index: u64) -> Begun {
+        std::thread::sleep(Duration::from_millis(1));
+        Begun { kind: 0, skipped: false }
+    }
+
+    fn has_only_drawn(&self) -> bool {
+        self.has_only_drawn
+    }
+
+    fn perform(&mut self) -> Ending {
+        Ending::of_nothing(Outcome::Done, true)
+    }
+
+    fn close(self: Box<Self>) -> SessionReport {
+        SessionReport::default()
+    }
+}
+
+#[test]
+fn what_has_only_been_drawn_counts_as_begun_when_it_was_taken() {
+    for has_only_drawn in [false, true] {
+        let out = tempfile::tempdir().unwrap();
+        let sessions: Vec<Box<dyn BlockingSession>> = vec![Box::new(Draws { has_only_drawn })];
+        let config = Config { transactions: Some(20), ..config() };
+        let tables = Tables::of_rows(out.path()).unwrap();
+        let outcomes = run_blocking(sessions, None, &config, &Control::new(1), tables).unwrap();
+        let (least, most) = if has_only_drawn { (0, 0) } else { (MS as u64, u64::MAX) };
+        // The first is due when the threads are to begin, and begun when its thread does.
+        let lag_ns = outcomes.lag_ns.value_at_quantile(0.5);
+        assert!((least..=most).contains(&lag_ns), "{lag_ns}: has only drawn: {has_only_drawn}");
+    }
+}
+
 /// Notes how late the kernel may wake its thread.
 struct Wakes(Arc<AtomicU64>);
 
@@ -133,7 +186,8 @@ fn a_stop_cancels_what_is_waited_for() {
         stopper.stop();
         Instant::now()
     });
-    let script = |index| if index >= 130 { Scripted::Silent } else { Scripted::Done };
+    // Each thread takes 64 indexes at a time from 100 on.
+    let script = |index| if (index - 100) % 64 >= 10 { Scripted::Silent } else { Scripted::Done };
     let segment = blocking(&Arc::new(MockOpener::new(script)), 3, &control, &config);
     assert!(stopped.join().unwrap().elapsed() < Duration::from_secs(5));
     let identity = segment.outcomes.identity;

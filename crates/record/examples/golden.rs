@@ -66,6 +66,7 @@ fn summary(rows: &[Transaction]) -> Summary {
         kinds: vec!["new_order".to_owned(), "payment".to_owned()],
         first_index: 0,
         next_index: 20,
+        indexes_left_out: 0,
         started_ns: START_NS,
         ended_ns: START_NS + 19_519_000,
         epoch_minus_monotonic_ns: 1_700_000_000_000_000_000,

@@ -23,6 +23,10 @@ pub struct Summary {
     pub first_index: u64,
     /// Index of the first transaction after the segment.
     pub next_index: u64,
+    /// Indexes from the first to before the next that no transaction has had: what the threads of a closed loop had taken ahead at
+    /// its end. Absent in records of earlier agents: none.
+    #[serde(default)]
+    pub indexes_left_out: u64,
     /// CLOCK_MONOTONIC when the first transaction was due.
     pub started_ns: i64,
     /// CLOCK_MONOTONIC when the last transaction had ended.

@@ -19,6 +19,12 @@ pub trait BlockingSession: Send {
     /// Prepares transaction `index`; what it does here is no part of its time.
     fn begin(&mut self, index: u64) -> Begun;
 
+    /// Whether [`BlockingSession::begin`] has just drawn, and done nothing that takes time: then the transaction counts as begun
+    /// when it was taken, and the clock is read once less.
+    fn has_only_drawn(&self) -> bool {
+        false
+    }
+
     /// Performs what was begun, to its end.
     fn perform(&mut self) -> Ending;
 

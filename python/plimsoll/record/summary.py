@@ -198,6 +198,7 @@ class Summary(TypedDict, total=False):
     kinds: list[str]
     first_index: int
     next_index: int
+    indexes_left_out: int
     started_ns: int
     ended_ns: int
     epoch_minus_monotonic_ns: int

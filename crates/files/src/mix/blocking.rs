@@ -80,6 +80,10 @@ impl BlockingSession for Session {
         self.operator.begin(index, &mut self.buffer)
     }
 
+    fn has_only_drawn(&self) -> bool {
+        self.operator.has_only_drawn()
+    }
+
     fn perform(&mut self) -> Ending {
         if let Some(refused) = self.operator.refused() {
             return refused;

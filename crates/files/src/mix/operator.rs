@@ -44,6 +44,8 @@ pub(super) struct Drawn {
     /// Of an append, from the body's end.
     tail_from: u64,
     refused: Option<Failure>,
+    /// Its file was not open before.
+    was_opened: bool,
     uses: Use,
 }
 
@@ -88,6 +90,7 @@ impl Operator {
             bytes: 0,
             tail_from: 0,
             refused: None,
+            was_opened: false,
             uses: Use::None,
         };
         let descriptors = Descriptors::new(kept_max(live.drawn_among, writes_through));
@@ -154,6 +157,7 @@ impl Operator {
         let (task, kind) = (self.live.plan.tasks[step], step as u8);
         (self.at.index, self.at.step, self.at.task) = (index, step, task);
         (self.at.offset, self.at.bytes, self.at.refused, self.at.uses) = (0, 0, None, Use::None);
+        self.at.was_opened = false;
         let Some(place) = self.choose(&words, task) else { return Begun { kind, skipped: true } };
         self.at.place = place;
         if task.needs_a_descriptor() {
@@ -165,6 +169,13 @@ impl Operator {
             self.prepare(&words, buffer);
         }
         Begun { kind, skipped: false }
+    }
+
+    /// Whether the operation begun had nothing to stamp or to note, and no file to open or to close.
+    #[inline]
+    pub(super) fn has_only_drawn(&self) -> bool {
+        let is_plain_read = matches!(self.at.task, Task::Read { .. }) && !self.live.plan.verify;
+        is_plain_read && self.live.is_still && !self.at.was_opened
     }
 
     /// Draws the file.
@@ -238,6 +249,7 @@ impl Operator {
     }
 
     fn open_anew(&mut self, access: Access) {
+        self.at.was_opened = true;
         self.write_name();
         let opened = match (self.opened(access), self.at.task) {
             // On a file system that is read-only files can be read all the same.

@@ -6,7 +6,7 @@
 use crate::outcomes::Ended;
 use crate::recording::recorder::RowSink;
 use crate::recording::tally::{Counts, Tally};
-use crate::shared::{Claim, Shared};
+use crate::shared::{Ahead, Claim, Shared};
 use crate::under_way::UnderWay;
 use plimsoll_record::{KIND_NOT_DRAWN, Outcome, Transaction};
 use plimsoll_session::{BlockingSession, Ending, Failure, Interrupt};
@@ -24,6 +24,7 @@ pub(super) struct Held {
     number: u32,
     /// What is left of what was settled beforehand; `None` where nothing was.
     dealt: Option<Dealt>,
+    ahead: Ahead,
     pub(super) server_process: u32,
     sink: RowSink,
     pub(super) tally: Tally,
@@ -36,7 +37,7 @@ impl Held {
     pub(super) fn next_index(&mut self, shared: &Shared, now_ns: i64) -> Result<u64, Ended> {
         match &mut self.dealt {
             Some(dealt) => dealt.next().map(|(index, _)| index).ok_or(Ended::Transactions),
-            None => shared.next_index(now_ns),
+            None => shared.next_index_of(&mut self.ahead, now_ns),
         }
     }
 
@@ -115,7 +116,8 @@ impl Seat {
             shared.control.counts[place].took(dealt.size_hint().0 as u64);
         }
         let tally = Tally::new(config.kinds);
-        let held = Held { number, dealt, server_process, sink, tally, under_way: None, interrupt };
+        let (under_way, ahead) = (None, Ahead::default());
+        let held = Held { number, dealt, ahead, server_process, sink, tally, under_way, interrupt };
         Self { held: Mutex::new(Some(held)), kind: AtomicU8::new(KIND_NOT_DRAWN), start_ns: AtomicI64::new(0) }
     }
 
@@ -156,8 +158,8 @@ impl Seat {
             held.tally.connections_lost += 1;
         }
         held.skip_rest(counts, now_ns);
-        let Held { sink, mut tally, .. } = held;
-        tally.records_dropped = sink.finish();
+        let Held { sink, mut tally, ahead, .. } = held;
+        (tally.records_dropped, tally.left_out) = (sink.finish(), ahead.left());
         Some(tally)
     }
 

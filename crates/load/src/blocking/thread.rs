@@ -78,12 +78,12 @@ impl<'a> Carrier<'a> {
         let mut due_ns = self.first_due_ns(session.as_mut());
         let mut now_ns = monotonic_ns();
         loop {
-            let claim = match self.next(due_ns, now_ns) {
-                Ok(claim) => claim,
+            let (claim, taken_ns) = match self.next(due_ns, now_ns) {
+                Ok(taken) => taken,
                 Err(why) => return (session, true, why),
             };
             let begun = session.begin(claim.index);
-            let start_ns = monotonic_ns();
+            let start_ns = if session.has_only_drawn() { taken_ns } else { monotonic_ns() };
             self.seat.began(begun.kind, start_ns);
             let ending = if begun.skipped { Ending::of_nothing(Outcome::Skipped, true) } else { session.perform() };
             let end_ns = monotonic_ns();
@@ -121,8 +121,9 @@ impl<'a> Carrier<'a> {
         from_ns.saturating_add(wait_ns).saturating_add(pause.ns)
     }
 
-    /// Waits until something is due and takes it; or the reason why nothing more is. `now_ns`: the newest reading of the clock.
-    fn next(&mut self, due_ns: i64, now_ns: i64) -> Result<Claim, Ended> {
+    /// Waits until something is due and takes it; or the reason why nothing more is. `now_ns`: the newest reading of the clock. Gives
+    /// when it was taken, too.
+    fn next(&mut self, due_ns: i64, now_ns: i64) -> Result<(Claim, i64), Ended> {
         let (mut due_ns, mut now_ns) = (due_ns, now_ns);
         loop {
             if let Some(why) = self.shared.stopped() {
@@ -142,7 +143,7 @@ impl<'a> Carrier<'a> {
                         let index = held.next_index(self.shared, self.window.plan_ns(now_ns))?;
                         let claim = Claim { index, due_ns };
                         held.took(self.counts, claim, now_ns);
-                        Ok(claim)
+                        Ok((claim, now_ns))
                     });
                     return taken.unwrap_or(Err(Ended::Seconds));
                 }
@@ -156,7 +157,7 @@ impl<'a> Carrier<'a> {
                     }
                     Some(claim) => {
                         self.seat.with(|held| held.took(self.counts, claim, now_ns)).ok_or(Ended::Seconds)?;
-                        return Ok(claim);
+                        return Ok((claim, now_ns));
                     }
                     None => match self.next_claim_ns(now_ns)? {
                         _ if self.window.is_closed(now_ns) => {

@@ -73,6 +73,8 @@ pub(crate) struct Tally {
     pub(crate) lag_ns: Fine,
     /// Every index that was begun or skipped is below this; 0 if there was none.
     pub(crate) taken_below: u64,
+    /// Indexes that were taken and not begun, and belong to no plan.
+    pub(crate) left_out: u64,
     pub(crate) records_dropped: u64,
     pub(crate) connections_lost: u32,
     pub(crate) reconnects: u64,
@@ -89,6 +91,7 @@ impl Tally {
             latency_ns: (0..kinds).map(|_| Fine::new()).collect(),
             lag_ns: Fine::new(),
             taken_below: 0,
+            left_out: 0,
             records_dropped: 0,
             connections_lost: 0,
             reconnects: 0,
@@ -143,6 +146,7 @@ impl Tally {
         }
         self.lag_ns.merge(&other.lag_ns);
         self.taken_below = self.taken_below.max(other.taken_below);
+        self.left_out += other.left_out;
         self.records_dropped += other.records_dropped;
         self.connections_lost += other.connections_lost;
         self.reconnects += other.reconnects;
