@@ -63,6 +63,12 @@ def _has_freezer() -> bool:
     return found is not None and found.can_freeze().ok
 
 
+def _has_mount_namespaces() -> bool:
+    """For root, who may mount in them."""
+    argv = ["unshare", "--mount", "mount", "-t", "tmpfs", "none", "/mnt"]
+    return os.geteuid() == 0 and subprocess.run(argv, capture_output=True, check=False).returncode == 0
+
+
 def _tool(name: str) -> bool:
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin") is not None
 
@@ -86,6 +92,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "kernel log and slabinfo": lambda: (
         os.access("/dev/kmsg", os.R_OK | os.W_OK) and os.access("/proc/slabinfo", os.R_OK)
     ),
+    "mount namespaces": _has_mount_namespaces,
     "cgroup memory": lambda: GroupKnob("capability").available().ok,
     "cgroup cpuset": _has_cpuset,
     "freezer": _has_freezer,

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -52,10 +53,13 @@ class Session:
     seconds: float
 
 
-def run(tests: list[str], seconds_max: float, kept: Path, state: Path | None = None) -> Session:
+def run(
+    tests: list[str], seconds_max: float, kept: Path, state: Path | None = None, words: Sequence[str] = ()
+) -> Session:
     """Boot, run these tests of pytest (by name, from the project's root), halt. A guest out of time is killed.
 
     What they write to $PLIMSOLL_ROOM/kept is moved into the folder `kept`; `state` is copied in as their state folder.
+    `words`: more of their environment.
     """
     with tempfile.TemporaryDirectory(prefix="plimsoll-uml-", dir="/var/tmp") as name:
         room = Path(name)
@@ -70,7 +74,7 @@ def run(tests: list[str], seconds_max: float, kept: Path, state: Path | None = N
         subprocess.run(make, check=True, capture_output=True, env=TOOLS)
         (room / "tests").write_text("\n".join(tests) + "\n")
         started = time.monotonic()
-        _boot(room, seconds_max)
+        _boot(room, seconds_max, words)
         seconds = time.monotonic() - started
         shutil.copytree(room / "kept", kept, dirs_exist_ok=True)
         return Session(_results(room / "results"), (room / "console").read_text(errors="replace"), seconds)
@@ -101,9 +105,9 @@ def kill(guest: subprocess.Popen[bytes]) -> None:
         guest.wait()
 
 
-def _boot(room: Path, seconds_max: float) -> None:
+def _boot(room: Path, seconds_max: float, words: Sequence[str]) -> None:
     with (room / "console").open("wb") as console:
-        guest = start(room, console)
+        guest = start(room, console, *words)
         try:
             guest.wait(timeout=seconds_max)
         except subprocess.TimeoutExpired:

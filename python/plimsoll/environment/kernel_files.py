@@ -40,10 +40,10 @@ def read_int(path: Path) -> int | None:
         return None
 
 
-def write(path: Path, value: str, *, remedy: str = "") -> None:
-    """One write(2) into an existing file; never creates one."""
+def write(path: Path, value: str, *, remedy: str = "", folder: int | None = None) -> None:
+    """One write(2) into an existing file; never creates one. `folder`: it lies in this one, whatever its path says."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        descriptor = os.open(path if folder is None else path.name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
         try:
             os.write(descriptor, value.encode())
         finally:

@@ -27,6 +27,7 @@ from plimsoll.environment.memory import swap
 _libc = ctypes.CDLL(None, use_errno=True)
 ASK_SECONDS = 60.0  # a device that answers no question is not waited for
 REACH_SECONDS = 5.0
+OWN_REACH_SECONDS = 2.0  # of the loopback: the kernel asks again after one
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ENXIO, errno.ENODEV)
 # Followed by our number: a parent that was gone before it could be told of is not ours any more.
 _DIES_WITH_ITS_PARENT = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
@@ -74,6 +75,10 @@ class Machine:
             said = (err.strip() or out.strip()).replace("\n", "; ")
             raise Fault(f"{' '.join(argv)}: {said or f'exit code {code}'}", remedy="see `dmesg` for more")
         return out.strip()
+
+    def start(self, *argv: str) -> subprocess.Popen[str]:
+        """A program that ends with us, not waited for; `undo` waits for it."""
+        return _start(argv, None, ())
 
     # --- devices ------------------------------------------------------------------------------------------------------
 
@@ -265,10 +270,10 @@ class Machine:
             return f"{address} does not answer on port {port} ({error.strerror or error})"
         return ""
 
-    def reaches(self, address: str, port: int) -> bool:
-        """Whether packets come back from a port of TCP: somebody listens there, or is said not to."""
+    def reaches_itself(self, address: str, port: int) -> bool:
+        """Whether packets come back from a port of TCP of ours: somebody listens there, or is said not to."""
         try:
-            socket.create_connection((address, port), REACH_SECONDS).close()
+            socket.create_connection((address, port), OWN_REACH_SECONDS).close()
         except TimeoutError:
             return False
         except OSError as error:
@@ -382,10 +387,8 @@ def _disk(folder: Path) -> Path:
     return folder.parent if (folder / "partition").exists() else folder
 
 
-def _run(
-    argv: Sequence[str], text: str | None, pass_fds: tuple[int, ...], seconds: float | None
-) -> tuple[int, str, str]:
-    """Exit code and what was said, of a program that ends with us. Raises Fault where there is none, or none answers.
+def _start(argv: Sequence[str], text: str | None, pass_fds: tuple[int, ...]) -> subprocess.Popen[str]:
+    """A program that ends with us. Raises Fault where there is none.
 
     A relative path in its arguments names nothing of where the user stands. No code of ours runs in the child, so that
     nothing of our memory is copied for it: in a guest kernel that costs more than most programs.
@@ -395,7 +398,7 @@ def _run(
             raise Fault(f"{program}: is not installed", remedy=f"install {package_of(program)}")
     pipe = subprocess.PIPE
     with handed_on() as journals:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             (*_DIES_WITH_ITS_PARENT, str(os.getpid()), *argv),
             stdin=subprocess.DEVNULL if text is None else pipe,
             stdout=pipe,
@@ -405,6 +408,13 @@ def _run(
             env=_surroundings(),
             pass_fds=(*pass_fds, *journals),
         )
+
+
+def _run(
+    argv: Sequence[str], text: str | None, pass_fds: tuple[int, ...], seconds: float | None
+) -> tuple[int, str, str]:
+    """Exit code and what was said, of a program that ends with us. Raises Fault where none is, or none answers."""
+    process = _start(argv, text, pass_fds)
     try:
         out, err = process.communicate(text, timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -21,6 +21,7 @@ from plimsoll.environment.places import machine
 PAUSE_SECONDS = 0.2
 END_SECONDS = 30.0
 _COMMAND_SECONDS = 5.0
+_LOOK_SECONDS = 0.05
 
 
 def is_mounted(point: Path) -> bool:
@@ -66,8 +67,15 @@ def end(points: Sequence[Path], folders: Sequence[Path], seconds: float = END_SE
 
 
 def take_away(point: Path) -> None:
-    """Unmounts what no server answers for; where it is still in use it goes out of sight, and ends with its users."""
+    """Unmounts what no server answers for; where it is still in use it goes out of sight, and ends with its users.
+
+    It is out of sight before the program ends, which then takes leave of a server that is gone: that is not waited for.
+    """
     for options in (["-f"], ["-f", "-l"]):
-        if is_mounted(point):
-            with suppress(Fault):
-                machine.HERE.call("umount", "-i", "-c", *options, str(point), seconds=_COMMAND_SECONDS)
+        if not is_mounted(point):
+            return
+        ending = machine.HERE.start("umount", "-i", "-c", *options, str(point))
+        deadline = time.monotonic() + _COMMAND_SECONDS
+        while ending.poll() is None and is_mounted(point) and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        ending.kill()  # and not waited for

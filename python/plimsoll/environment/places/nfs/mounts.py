@@ -222,11 +222,15 @@ def _answers_again(point: Path, server: dict[str, Any] | None) -> bool:
     """Whether what is mounted there answers, if anything is; where it is ours, once it was started again.
 
     Whoever has stopped it: what waits for it ends in no better way. Where packets to it are lost, starting it helps
-    nobody, and takes long.
+    nobody, and whether it answers is known from that.
     """
-    if not calls.is_mounted(point) or answers(point):
+    if not calls.is_mounted(point):
         return True
-    if server is None or not machine.HERE.reaches(nfsd.ADDRESS, server["port"]):
+    if server is not None and not machine.HERE.reaches_itself(nfsd.ADDRESS, server["port"]):
+        return False
+    if answers(point):
+        return True
+    if server is None:
         return False
     nfsd.stop(Path(server["files"]))
     nfsd.start(Wanted.of(server))

@@ -13,7 +13,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from typing import Any, Final
 from plimsoll.environment import kernel_files
 from plimsoll.environment.fault import Fault
 from plimsoll.environment.journal.journal import step
-from plimsoll.environment.places.nfs import rpc
+from plimsoll.environment.places.nfs import registered
 
 ADDRESS: Final = "127.0.0.1"
 GRACE_SECONDS: Final = 10  # the least that the kernel takes
@@ -124,11 +124,11 @@ def start(wanted: Wanted) -> None:
         if (files / name).exists():
             _write(files / name, text, "see `dmesg`")
             step(f"after {name}")
-    with _registering() if "3" in wanted.versions else nullcontext():
-        with socket.create_server((ADDRESS, wanted.port)) as listening:
-            _write(files / "portlist", str(listening.fileno()), "see `dmesg`; version 3 needs port 111 of the loopback")
-        step("after portlist")
-        _write(files / "threads", str(wanted.threads), "see `dmesg`")
+    folder = os.open(files, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        registered.apart(lambda: _listen(wanted, folder))
+    finally:
+        os.close(folder)
     step("after threads")
     if any(one != "3" for one in wanted.versions):
         # Nobody has files open from before, for whom new opens would have to wait. A kernel that keeps no account of
@@ -140,19 +140,13 @@ def start(wanted: Wanted) -> None:
         step(f"after {cache}")
 
 
-@contextmanager
-def _registering() -> Iterator[None]:
-    """Somebody who takes the registration of version 3: an rpcbind that runs already, or ourselves."""
-    try:
-        answering = rpc.answering(rpc.RPCBIND, rpc.rpcbind, rpc.RPCBIND_PORT)
-        answering.__enter__()
-    except OSError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        answering.__exit__(None, None, None)
+def _listen(wanted: Wanted, folder: int) -> None:
+    """`folder`: nfsd's files, whose path may not be seen from there."""
+    files = Path(wanted.files)
+    with socket.create_server((ADDRESS, wanted.port)) as listening:
+        _write(files / "portlist", str(listening.fileno()), "see `dmesg`", folder)
+    step("after portlist")
+    _write(files / "threads", str(wanted.threads), "see `dmesg`", folder)
 
 
 def stop(files: Path) -> None:
@@ -194,5 +188,5 @@ def in_force(files: Path, export: str) -> dict[str, Any]:
     return found
 
 
-def _write(path: Path, text: str, remedy: str) -> None:
-    kernel_files.write(path, f"{text}\n", remedy=remedy)
+def _write(path: Path, text: str, remedy: str, folder: int | None = None) -> None:
+    kernel_files.write(path, f"{text}\n", remedy=remedy, folder=folder)

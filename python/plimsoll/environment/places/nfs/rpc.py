@@ -12,6 +12,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 Answer = Callable[[int, bytes], bytes | None]  # of a procedure's number and arguments; None: there is no such procedure
@@ -59,15 +60,30 @@ def reply(call: bytes, program: int, answer: Answer) -> bytes | None:
 @contextmanager
 def answering(program: int, answer: Answer, port: int = 0) -> Iterator[int]:
     """On the loopback address over TCP; the port."""
-    with socket.create_server(("127.0.0.1", port)) as listening:
-        thread = threading.Thread(target=_accept, args=(listening, program, answer), daemon=True)
-        thread.start()
-        try:
-            yield listening.getsockname()[1]
-        finally:
-            with suppress(OSError):
-                listening.shutdown(socket.SHUT_RDWR)  # wakes the one that accepts
-            thread.join()
+    with socket.create_server(("127.0.0.1", port)) as listening, _accepting(listening, program, answer):
+        yield listening.getsockname()[1]
+
+
+@contextmanager
+def answering_at(path: Path, program: int, answer: Answer) -> Iterator[None]:
+    """At a local socket of that path."""
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        with _accepting(listening, program, answer):
+            yield
+
+
+@contextmanager
+def _accepting(listening: socket.socket, program: int, answer: Answer) -> Iterator[None]:
+    thread = threading.Thread(target=_accept, args=(listening, program, answer), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)  # wakes the one that accepts
+        thread.join()
 
 
 def _accept(listening: socket.socket, program: int, answer: Answer) -> None:
