@@ -60,7 +60,7 @@ def by_nfs(room: Path, exported: str) -> Path:
     """The mount of the disk's folder; what the kernel tells of the export is in room/export.json."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for module in ("nfsd", "nfsv4"):
-        subprocess.run(["modprobe", "-d", "/run/modules", module], check=True)
+        subprocess.run(["modprobe", "-d", "/run/plimsoll", module], check=True)
     for folder in (FILES, CLIENTS, MOUNT):
         folder.mkdir()
     subprocess.run(["mount", "-t", "nfsd", "nfsd", str(FILES)], check=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import subprocess
 import sys
 
@@ -54,6 +55,20 @@ def test_a_loops_own_read_ahead_counts_and_the_disks_only_through_the_page_cache
                 if not through_cache:
                     assert ReadAhead(state.root).show() == before
         assert ReadAhead(state.root).show() == before
+
+
+def test_a_mapped_device_is_known_by_its_number_where_no_udev_makes_links(needs, tmp_path, monkeypatch):
+    needs("root")
+    sysfs, node = tmp_path / "sys", tmp_path / "mapper"
+    for folder in ("block/dm-0/queue", "dev/block", "class/block", "fs/btrfs/some-uuid/devices"):
+        (sysfs / folder).mkdir(parents=True)
+    for link in ("dev/block/253:7", "class/block/dm-0", "fs/btrfs/some-uuid/devices/dm-0"):
+        (sysfs / link).symlink_to(sysfs / "block/dm-0")
+    os.mknod(node, stat.S_IFBLK | 0o600, os.makedev(253, 7))
+    monkeypatch.setattr(devices, "_SYS", sysfs)
+    mounted = devices.Mount(str(node), str(tmp_path), "btrfs", [], "/", "0:99")
+    monkeypatch.setattr(devices, "mount_of", lambda _: mounted)
+    assert [device.name for device in devices.devices_of(tmp_path)] == ["dm-0"]
 
 
 APART = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-ec")

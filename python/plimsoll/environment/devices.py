@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -116,7 +118,7 @@ def devices_of(path: Path) -> list[Device]:
     if block.exists():
         return [_device(_disk(block.resolve()), True)]
     if mount.fs == "btrfs":
-        source = Path(os.path.realpath(mount.source)).name
+        source = _named(mount.source).name
         for folder in (_SYS / "fs/btrfs").glob("*/devices"):
             members = [entry.resolve() for entry in folder.iterdir()]
             if any(member.name == source for member in members):
@@ -125,7 +127,7 @@ def devices_of(path: Path) -> list[Device]:
                 disks = [_device(_disk(member), not own.exists()) for member in members]
                 return [Device(f"btrfs-{folder.parent.name}", own, True, disks)] if own.exists() else disks
     if mount.source.startswith("/dev/"):
-        named = _SYS / "class/block" / Path(os.path.realpath(mount.source)).name
+        named = _named(mount.source)
         if named.exists():
             return [_device(_disk(named.resolve()), True)]
     bdi = _SYS / "class/bdi" / key / "read_ahead_kb"
@@ -138,6 +140,16 @@ def diskseq(folder: Path) -> int | None:
     None where there is no disk any more, or the kernel has none (before Linux 5.15).
     """
     return kernel_files.read_int(folder.parent / "diskseq") if folder.name == "queue" else None
+
+
+def _named(source: str) -> Path:
+    """What a mount's source is in sysfs, by its number: without udev the node of a mapped device has another name."""
+    with suppress(OSError):
+        found = os.stat(source)  # noqa: PTH116
+        block = _SYS / "dev/block" / f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+        if stat.S_ISBLK(found.st_mode) and block.exists():
+            return block.resolve()
+    return _SYS / "class/block" / Path(os.path.realpath(source)).name
 
 
 def _disk(block: Path) -> Path:

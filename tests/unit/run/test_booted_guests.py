@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,10 @@ def unpacked(folder: Path, *releases: str) -> Path:
     return folder
 
 
-def guests(tmp_path: Path, state: StateDir, *releases: str) -> QemuRunner:
+def guests(tmp_path: Path, state: StateDir, *releases: str, sets: Sequence[str] = ()) -> QemuRunner:
     place = unpacked(tmp_path / "kernels", *releases)
-    sets = [f'environment.kernels.{name}.folder="{place}"' for name in ("old", "new")]
-    found = kernels.runner_of(source_in(tmp_path, *sets), tmp_path / "out", state, Silent(), ["plimsoll"])
+    folders = [f'environment.kernels.{name}.folder="{place}"' for name in ("old", "new")]
+    found = kernels.runner_of(source_in(tmp_path, *folders, *sets), tmp_path / "out", state, Silent(), ["plimsoll"])
     assert isinstance(found, QemuRunner)
     return found
 
@@ -91,6 +92,28 @@ def test_a_guest_that_cannot_be_had_is_refused_with_the_command(
     assert any(f"vmlinuz-{NEW} is not there; unpack" in reason for reason in runner.needs().impossible)
     monkeypatch.setattr(qemu, "available", lambda: Availability(False, "qemu is not installed", "`apt-get install`"))
     assert runner.needs().impossible == ['environment.boot.by = "qemu": qemu is not installed; `apt-get install`']
+
+
+def test_a_place_is_held_against_each_kernel_before_anything_is_booted(
+    tmp_path: Path, state: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qemu, "available", lambda: AVAILABLE)
+    config = "CONFIG_BLK_DEV_LOOP=m\nCONFIG_BLK_DEV_MD=m\nCONFIG_MD_RAID0=m\nCONFIG_EXT4_FS=y\n"
+    stripe = ('image="24 MiB"', "images=2", "raid.level=0", 'raid.chunk="64 KiB"')
+    sets = [*(f"environment.places.disk.{one}" for one in stripe), 'target.files.data="disk"']
+    runner = guests(tmp_path, state, OLD, NEW, sets=sets)
+    for release in (OLD, NEW):
+        (tmp_path / f"kernels/boot/config-{release}").write_text(config)
+        for module in ("loop", "md-mod", "raid0"):
+            (tmp_path / f"kernels/lib/modules/{release}/{module}.ko.xz").touch()
+    lacking = [reason for reason in runner.needs().impossible if "this kernel" in reason or "no loop devices" in reason]
+    assert lacking == []
+    (tmp_path / f"kernels/lib/modules/{NEW}/raid0.ko.xz").unlink()
+    (reason,) = (reason for reason in runner.needs().impossible if "this kernel" in reason)
+    assert reason.startswith(
+        f"environment.places.disk.raid.level = 0: this kernel (guest, {NEW}) has no md RAID of lev"
+    )
+    assert not runner.out.exists()
 
 
 def test_a_run_that_began_with_kvm_does_not_go_on_emulated(
@@ -188,6 +211,20 @@ def test_nobody_but_root_may_write_to_what_shows_the_host_s_root(tmp_path: Path)
     ours = "\n".join(["umask 000", *before, "umask"])
     umask = subprocess.run(["sh", "-c", ours], capture_output=True, text=True, check=True)
     assert int(umask.stdout, 8) & 0o022 == 0o022
+
+
+def test_what_virtiofsd_locks_is_each_guest_s_own_and_goes_with_it(tmp_path: Path, needs: Callable[..., None]) -> None:
+    """Debian 12's locks a file by its socket's name, so that a second guest on the machine was refused."""
+    needs("root")
+    place = unpacked(tmp_path / "kernels", OLD)
+    one = qemu.Qemu(qemu.kernel_of(once.Wanted(OLD, folder=place)), once.Wanted(OLD, folder=place), 1, qemu.TCG)
+    (tmp_path / "record").write_text("/runs/a\n")
+    *before, _ = one.command(qemu.GuestFolder(tmp_path), 1 << 30, "", 7)
+    lock = Path("/run/virtiofsd", f"plimsoll-test-{os.getpid()}")
+    argv = [*before[before.index("--mount") - 1 :], f"test ! -e {lock} && touch {lock} && ls {lock}"]
+    for _ in range(2):
+        assert subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip() == str(lock)
+    assert not lock.exists()
 
 
 def test_a_guest_whose_folders_are_not_shown_ends_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,9 @@ INSTALL: Final = "apt-get install qemu-system-x86 busybox-static kmod"
 _INSMOD: Final = re.compile(r"^insmod (/.+?\.ko(?:\.\w+)?)(?:\s|$)", re.MULTILINE)
 # Of the kernel, to find root and disk by; ext4 for the disk.
 _MODULES: Final = ("virtio_pci", "virtio_blk", "virtio_console", "virtiofs", "ext4")
+# virtiofsd locks a file there by its socket's name, which is the same in every guest's folder, and leaves it.
+_LOCKS: Final = 'mkdir -p /run/virtiofsd && mount -t tmpfs locks /run/virtiofsd && exec "$@"'
+_OWN_LOCKS: Final = ("unshare", "--mount", "sh", "-c", _LOCKS, "sh")
 _SIGNS_OF_OPTIONS: Final = (",", "\\", "\n")  # after which virtiofsd reads another option, or another word
 _SYS_MODULE = Path("/sys/module")
 _DEV_KVM = Path("/dev/kvm")
@@ -164,7 +167,7 @@ class Qemu(Bootable):
             "done",
         ]
         lines.append(f"exec {shlex.join(self.machine(place, memory_bytes, parameters, channel))}")
-        return [*CONTAINED, "sh", "-c", "\n".join(lines)]
+        return [*CONTAINED, *_OWN_LOCKS, "sh", "-c", "\n".join(lines)]
 
     def machine(self, place: GuestFolder, memory_bytes: int, parameters: str, channel: int) -> list[str]:
         """QEMU itself. Of `parameters` none is one of ours (experiment/kernels/table.py)."""

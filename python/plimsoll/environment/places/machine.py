@@ -37,8 +37,8 @@ _PACKAGES = {
     "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs", "mke2fs": "e2fsprogs", "mdadm": "mdadm", "dmsetup": "dmsetup",
     "modprobe": "kmod", "lvm": "lvm2",
 }  # fmt: skip
-# A guest of user-mode-linux has its modules where its package puts them; its release is no host's.
-_MODULES = (Path("/lib/modules"), Path("/usr/lib/uml/modules"))
+# A guest's first program links its modules there, wherever their package was unpacked; modprobe is told so as well.
+_MODULES = (Path("/lib/modules"), Path("/run/plimsoll/lib/modules"))
 _UDEV = Path("/run/udev/control")
 DEVICE = "{device}"  # in a list of arguments: the device that is formatted
 ENDS_BYTES = 1 << 20

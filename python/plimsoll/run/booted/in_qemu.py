@@ -85,7 +85,10 @@ class QemuRunner(GuestRunner):
             return list(dict.fromkeys(reasons))
         if (before := self._began_with()) not in (None, self.accelerator):
             reasons.append(f"the run began with {before}, and this machine has {self.accelerator} now: begin a new run")
-        return [*reasons, *planning.refusals_of_guest(self.plan, needs, self.state)]
+        of_guests = planning.refusals_of_guest(
+            self.plan, needs, self.state, lambda treatment: qemu.kernel_of(wanted_of(treatment))
+        )
+        return [*reasons, *of_guests]
 
     def _began_with(self) -> str | None:
         guest = (read_json(self.out / "run.json") or {}).get("guest") or {}

@@ -6,13 +6,13 @@ here is asked what the guest has from the host (programs, data sets, memory, dis
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from plimsoll.environment import StateDir, places
 from plimsoll.environment.guest import kernel, machine
 from plimsoll.environment.guest.layers import BeforeItsBoot
 from plimsoll.environment.places import machine as places_machine
-from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment import Experiment, Plan, Treatment, size
 from plimsoll.experiment.guest.table import GuestMachine
 from plimsoll.run import datasets
 from plimsoll.run.host import HERE, SERVER_USER
@@ -47,14 +47,19 @@ def refusals(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
     if not able.ok:
         return [f'environment.kernel = "guest": {able.reason}; {able.remedy}, or set environment.kernel = "host"']
     reasons = [reason for treatment in plan.treatments if (reason := obstacles.unable(treatment.settings))]
-    reasons += [*_of_servers(plan), *_of_places(plan, state), *_room(plan, needs, state), *datasets.refusals(plan)]
+    installed = kernel.installed()
+    assert installed is not None
+    reasons += [*_of_servers(plan), *_of_places(plan, state, lambda _: installed)]
+    reasons += [*_room(plan, needs, state), *datasets.refusals(plan)]
     return list(dict.fromkeys(reasons))
 
 
-def refusals_of_guest(plan: Plan, needs: Needs, state: StateDir) -> list[str]:
-    """Of a guest whose memory is no file of the host's, and whose kernels say themselves what they have."""
+def refusals_of_guest(
+    plan: Plan, needs: Needs, state: StateDir, kernel_of: Callable[[Treatment], kernel.GuestKernel]
+) -> list[str]:
+    """Of guests whose memory is no file of the host's, each trial on the kernel that its treatment names."""
     reasons = [reason for treatment in plan.treatments if (reason := obstacles.unable(treatment.settings))]
-    reasons += [*_of_servers(plan), *too_small(plan, state), *datasets.refusals(plan)]
+    reasons += [*_of_servers(plan), *_of_places(plan, state, kernel_of), *datasets.refusals(plan)]
     reasons += [*_memory(plan, needs), *_disk(plan, needs, state)]
     return list(dict.fromkeys(reasons))
 
@@ -67,13 +72,11 @@ def _of_servers(plan: Plan) -> Iterator[str]:
             yield from kind.unfit(treatment.settings)
 
 
-def _of_places(plan: Plan, state: StateDir) -> Iterator[str]:
-    """What the guest's kernel lacks for places, and what is not installed for them."""
-    installed = kernel.installed()
-    assert installed is not None
-    with places_machine.asked_instead(BeforeItsBoot(installed)):
-        for treatment in plan.treatments:
-            site = knobs.site_of(treatment.settings, state, "plan")
+def _of_places(plan: Plan, state: StateDir, kernel_of: Callable[[Treatment], kernel.GuestKernel]) -> Iterator[str]:
+    """What the kernel of a treatment's guest lacks for places, and what is not installed for them."""
+    for treatment in plan.treatments:
+        site = knobs.site_of(treatment.settings, state, "plan")
+        with places_machine.asked_instead(BeforeItsBoot(kernel_of(treatment))):
             for knob in places.KNOBS:
                 yield from knob.obstacles(site)
     yield from too_small(plan, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from fake_machine import FakeMachine
 
 from plimsoll.environment import StateDir
 from plimsoll.environment.guest import kernel
+from plimsoll.environment.guest import machine as guest_machine
 from plimsoll.environment.places import machine
 from plimsoll.experiment import ExperimentError, load
 from plimsoll.run.guest import planning
@@ -75,6 +77,12 @@ def test_a_stripe_that_the_host_cannot_have_is_planned_in_the_guest(tmp_path: Pa
     (modules / "raid0.ko").unlink()
     (said,) = refusals(runner)
     assert said.startswith("environment.places.disk.raid.level = 0: this kernel (guest, 6.1) has no md RAID of level 0")
+
+
+def test_modules_are_looked_for_where_the_guest_s_first_program_links_them() -> None:
+    init = Path(guest_machine.__file__).with_name("init").read_text()
+    (here,) = re.findall(r"^here=(\S+)$", init, re.MULTILINE)
+    assert 'ln -s "$modules" $here/lib/modules' in init and Path(here, "lib/modules") in machine._MODULES
 
 
 @pytest.mark.parametrize(
