@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 TRIALS = "trials"
+ROWS_A_PART = 1 << 19
 
 
 def file_name(table: str) -> str:
@@ -71,7 +72,7 @@ def trial_row(trial: Trial) -> dict[str, object]:
 
 
 def _write_table(name: str, segments: list[tuple[Trial, Segment]], target: Path) -> Path | None:
-    """One table over all trials, through a part a trial so that memory holds one trial at a time."""
+    """One table over all trials, through parts of some rows so that memory holds few of them at a time."""
     import polars as pl
 
     with TemporaryDirectory(dir=target.parent, prefix=".compact-") as scratch:
@@ -80,9 +81,11 @@ def _write_table(name: str, segments: list[tuple[Trial, Segment]], target: Path)
             table = read_table(segment.path / f"{name}.npy")
             if table is None or len(table) == 0:
                 continue
-            part = Path(scratch) / f"{len(parts)}.parquet"
-            _frame(trial, segment, table).write_parquet(part, compression="zstd")
-            parts.append(part)
+            for begin in range(0, len(table), ROWS_A_PART):
+                part = Path(scratch) / f"{len(parts)}.parquet"
+                rows = table[begin : begin + ROWS_A_PART]
+                _frame(trial, segment, rows).write_parquet(part, compression="zstd")
+                parts.append(part)
         if not parts:
             return None
         whole = Path(scratch) / "whole.parquet"

@@ -141,9 +141,9 @@ class Segment:
         """Latency of done transactions by the second they ended in, and by kind; of all of them, rows kept or not."""
         return read_table(self.path / "latency_seconds.npy")
 
-    @cached_property
+    @property
     def latency_blocks(self) -> "np.ndarray | None":
-        """The same by blocks of seconds, where the segment was thinned."""
+        """The same by blocks of seconds, where the segment was thinned. Not kept: a soak has hundreds of them."""
         return read_table(self.path / "latency_blocks.npy")
 
     @cached_property

@@ -16,7 +16,7 @@ import pytest
 from plimsoll.analysis import analyse
 from plimsoll.analysis.soak import vmstat
 from plimsoll.analysis.soak.inside import parts_of
-from plimsoll.analysis.soak.part import disks, soak_of
+from plimsoll.analysis.soak.part import disks, inside_rounds, soak_of
 from plimsoll.record import compact, open_run
 from plimsoll.record.thinning import bytes_of, thin
 from plimsoll.report import write_report
@@ -208,6 +208,20 @@ def test_a_change_inside_a_round_is_told_with_its_time(tmp_path: Path) -> None:
         (folder / "round.json").write_text(json.dumps(told | {"thinned": found}))
     (same,) = soak_of(open_run(tmp_path), world.metric)["inside"]
     assert same["round"] == 4 and abs(same["after_s"] - 400) <= 20
+
+
+def test_histograms_of_rounds_that_were_looked_at_are_not_held(tmp_path: Path) -> None:
+    """They are mapped, 130 MB of a round of six hours, and a map that is kept stays resident."""
+    world = World([100.0] * 6)
+    run = _WORLD["write"](tmp_path, world)
+    table = np.zeros(9000, [("second", "<u4"), ("kind", "u1"), ("low_ns", "<u8"), ("count", "<u8")])
+    table["second"], table["count"] = np.arange(9000) // 15 * 60, 100
+    for place in tmp_path.glob("trials/0001/round-*"):
+        np.save(place / "latency_blocks.npy", table)
+    (trial,) = open_run(run.path).trials
+    rounds = trial.rounds
+    assert inside_rounds(rounds) == [] and len(rounds) == 6
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
 
 
 def test_too_few_transactions_say_nothing_of_the_inside_of_a_round() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plimsoll.record import MISSING, FormatTooNew, RecordError, compact, open_run, read_table, redact, writer
+from plimsoll.record import MISSING, FormatTooNew, RecordError, compact, open_run, parquet, read_table, redact, writer
 
 ROOT = Path(__file__).parents[3]
 TABLE = np.array([(1, 10, 2), (2, MISSING, 3), (3, 30, 4)], dtype=[("t_ns", "<i8"), ("value", "<i8"), ("kind", "u1")])
@@ -194,6 +194,28 @@ def test_compact_joins_trials_with_different_columns(tmp_path: Path) -> None:
     assert series.columns[:4] == ["trial", "block", "treatment", "segment"]
     assert series["value"].to_list() == [10, None, 30, None, None, None]
     assert pl.read_parquet(folder / "trials.parquet")["level.a.b"].to_list() == ["x", None]
+
+
+def test_a_table_is_compacted_by_parts_of_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a round of a soak, of millions of rows, is not held whole a second time; its rows stay in their order."""
+    import polars as pl
+
+    folder, held = _run(tmp_path), []
+    for number in (1, 2):
+        writer.write_trial(folder, {"number": number, "block": number, "treatment": "t1", "status": "finished"})
+        place = writer.trial_folder(folder, number) / "measure"
+        place.mkdir()
+        rows = np.zeros(25, [("t_ns", "<i8"), ("value", "<i8")])
+        rows["t_ns"], rows["value"] = np.arange(25), 100 * number + np.arange(25)
+        np.save(place / "host.npy", rows)
+    frame = parquet._frame
+    monkeypatch.setattr(parquet, "ROWS_A_PART", 10)
+    monkeypatch.setattr(parquet, "_frame", lambda *given: held.append(len(given[2])) or frame(*given))
+    compact(folder)
+    assert held == [10, 10, 5] * 2
+    found = pl.read_parquet(folder / "series_host.parquet")
+    assert found["value"].to_list() == [*range(100, 125), *range(200, 225)]
+    assert found["trial"].to_list() == [1] * 25 + [2] * 25
 
 
 def test_importing_the_record_is_quick() -> None:
