@@ -57,7 +57,8 @@ def test_a_server_is_started_where_an_rpcbind_is_seen_by_nobody_else(
             asking.sendall(struct.pack(">I", 1 << 31 | len(call)) + call)
             answers.append(asking.recv(64))
 
-    registered.apart(ask)
+    with registered.rpcbind_for(ask):
+        assert _seen() == before  # by this thread, as long as we answer, too
     granted = struct.pack(">7I", 7, 1, 0, 0, 0, 0, 1)
     assert answers == [struct.pack(">I", 1 << 31 | len(granted)) + granted]
     assert _seen() == before
@@ -71,8 +72,8 @@ def test_what_fails_there_is_told_here() -> None:
     def fail() -> None:
         raise Fault("the kernel refuses", remedy="see `dmesg`")
 
-    with pytest.raises(Fault, match="the kernel refuses"):
-        registered.apart(fail)
+    with pytest.raises(Fault, match="the kernel refuses"), registered.rpcbind_for(fail):
+        pass
 
 
 def test_where_mounts_of_our_own_are_not_to_be_had_it_is_found_at_the_loopback_address(
@@ -82,7 +83,8 @@ def test_where_mounts_of_our_own_are_not_to_be_had_it_is_found_at_the_loopback_a
     monkeypatch.setattr(registered, "_hides", lambda: False)
     monkeypatch.setattr(registered, "_is_there", lambda: False)
     monkeypatch.setattr(rpc, "answering", lambda *given: asked.append(given) or nullcontext(111))
-    registered.apart(lambda: asked.append(("done",)))
+    with registered.rpcbind_for(lambda: asked.append(("done",))):
+        pass
     assert asked == [(rpc.RPCBIND, rpc.rpcbind, 111), ("done",)]
 
 

@@ -126,7 +126,9 @@ def start(wanted: Wanted) -> None:
             step(f"after {name}")
     folder = os.open(files, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        registered.apart(lambda: _listen(wanted, folder))
+        with registered.rpcbind_for(lambda: _listen(wanted, folder)):
+            # Not where the thread is: what the kernel looks up now (the folder of clients) may be hidden there.
+            _write(files / "threads", str(wanted.threads), "see `dmesg`")
     finally:
         os.close(folder)
     step("after threads")
@@ -146,7 +148,6 @@ def _listen(wanted: Wanted, folder: int) -> None:
     with socket.create_server((ADDRESS, wanted.port)) as listening:
         _write(files / "portlist", str(listening.fileno()), "see `dmesg`", folder)
     step("after portlist")
-    _write(files / "threads", str(wanted.threads), "see `dmesg`", folder)
 
 
 def stop(files: Path) -> None:

@@ -26,37 +26,36 @@ _MS_REC, _MS_PRIVATE = 0x4000, 1 << 18
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def apart(action: Callable[[], object]) -> None:
-    """Does it in a thread of its own, with an rpcbind: one that runs already, ourselves, or where no mounts of our own
-    are to be had ourselves at the loopback address."""
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            with _rpcbind():
-                action()
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=run, name="nfs start")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-
-
 @contextmanager
-def _rpcbind() -> Iterator[None]:
-    if _is_there():
+def rpcbind_for(action: Callable[[], object]) -> Iterator[None]:
+    """Does it in a thread of its own that finds an rpcbind: one that runs already, ourselves, or where no mounts of our
+    own are to be had ourselves at the loopback address. Inside we go on answering whom the kernel has found."""
+    failed: list[BaseException] = []
+    with ExitStack() as answering:
+
+        def run() -> None:
+            try:
+                _answer(answering)
+                action()
+            except BaseException as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=run, name="nfs start")
+        thread.start()
+        thread.join()
+        if failed:
+            raise failed[0]
         yield
-    elif _hides():
-        with rpc.answering_at(SOCKET, rpc.RPCBIND, rpc.rpcbind):
-            yield
-    else:
-        with ExitStack() as answering:
-            with suppress(OSError):  # somebody else listens there
-                answering.enter_context(rpc.answering(rpc.RPCBIND, rpc.rpcbind, rpc.RPCBIND_PORT))
-            yield
+
+
+def _answer(answering: ExitStack) -> None:
+    if _is_there():
+        return
+    if _hides():
+        answering.enter_context(rpc.answering_at(SOCKET, rpc.RPCBIND, rpc.rpcbind))
+        return
+    with suppress(OSError):  # somebody else listens there
+        answering.enter_context(rpc.answering(rpc.RPCBIND, rpc.rpcbind, rpc.RPCBIND_PORT))
 
 
 def _is_there() -> bool:
