@@ -1,4 +1,4 @@
-"""A stripe in guests of QEMU, from the plan to the page: md of two of Debian's kernels, which are modules there.
+"""Places in guests of QEMU, from the plan to the page: md and device-mapper, which are modules of Debian's kernels.
 
 Without KVM every instruction is emulated. So what is asked is what holds there too: which member the requests came to,
 to the byte, and that the page names what it cannot say.
@@ -19,38 +19,35 @@ import debian_kernels
 import pytest
 
 from plimsoll.analysis.files import members
-from plimsoll.environment import StateDir, undo
-from plimsoll.environment.guest import machine, qemu
-from plimsoll.record import open_run
+from plimsoll.environment import StateDir, kernel_files, processes, undo
+from plimsoll.environment.guest import qemu
+from plimsoll.record import Run, open_run
 
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS = ("root", "guests of QEMU", "server user", "mdadm", "Debian 6.1 and 6.12 kernel packages")
+NEEDS_OF_STACKS = ("dmsetup", "lvm", "mkfs.xfs", "mkfs.btrfs")
 SECONDS_MAX = 3 * 3600
 KIB = 1024
 RECORD, BLOCK = 16 * KIB, KIB  # of the load, and of the file system: mkfs's choice for so small a device
 SIZES_KIB = (64, 160, 256, 368)
-# Files of one size each, that are read record by record around the page cache.
 FILE = """format = 1
-name = "stripe-on-kernels"
-title = "How does a kernel's md divide what is read?"
+name = "places-on-kernels"
+title = "How does a kernel divide what is read and written?"
 
 [environment]
+kernel = "new"
 kernels.old = {{ release = "{old}", folder = "{folder}" }}
 kernels.new = {{ release = "{new}", folder = "{folder}" }}
 boot = {{ by = "qemu", cpus = 1 }}
 guest = {{ memory = "1 GiB" }}
 
-[environment.places.stripe]
-image = "24 MiB"
-images = 2
+[environment.places.disk]
 image_blocks = "reserved"
-raid = {{ level = 0, chunk = "64 KiB" }}
-file_system = "ext4"
-mkfs = {{ block_size = 1024 }}
+{place}
 
 [target]
 server = "files"
-files = {{ data = "stripe" }}
+files = {{ data = "disk" }}
 
 [workload]
 name = "sequential_io"
@@ -72,15 +69,40 @@ until = "none"
 blocks = 1
 seed = 3
 repeat_share_max = 0
-
+{factors}
+"""
+STRIPE = """image = "24 MiB"
+images = 2
+raid = { level = 0, chunk = "64 KiB" }
+file_system = "ext4"
+mkfs = { block_size = 1024 }
+"""
+# Files of one size each, that are read record by record around the page cache.
+STRIPE_VARIED = f"""
 [[factors]]
 path = "environment.kernel"
 levels = ["old", "new"]
 
 [[factors]]
 path = "workload.file_size"
-levels = {sizes}
+levels = {json.dumps([f"{size} KiB" for size in SIZES_KIB])}
 """
+STACKS: dict[str, dict[str, Any]] = {
+    "RAID-10 under XFS": {
+        "images": 4, "raid.level": 10, "raid.chunk": "64 KiB", "raid.assume_clean": True, "file_system": "xfs",
+    },
+    "RAID-5 and dm-linear under ext3": {
+        "images": 3, "raid.level": 5, "raid.chunk": "64 KiB", "raid.assume_clean": True, "mapper.kind": "linear",
+        "file_system": "ext3",
+    },
+    "dm-delay under btrfs": {
+        "images": 1, "mapper.kind": "delay", "mapper.read_delay_ms": 10, "mapper.write_delay_ms": 10,
+        "file_system": "btrfs",
+    },
+    "LVM's stripes under ext2": {
+        "images": 2, "volume.kind": "striped", "volume.stripe": "64 KiB", "file_system": "ext2",
+    },
+}  # fmt: skip
 Came = tuple[tuple[int, int], ...]  # to each member: requests, bytes
 
 
@@ -91,21 +113,35 @@ def place(needs: Callable[..., None]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="plimsoll-test-", dir="/var/tmp") as name:
         found = Path(name)
         found.chmod(0o755)
-        folder, releases = debian_kernels.kernels()
-        sizes = json.dumps([f"{size} KiB" for size in SIZES_KIB])
-        (found / "experiment.toml").write_text(FILE.format(folder=folder, sizes=sizes, **releases))
         StateDir(found / "state").prepare()
         yield found
         undo(StateDir(found / "state"), force=True)
 
 
-def on_the_host() -> dict[str, Any]:
-    """What a place would leave of itself."""
-    return {
-        "arrays": sorted(entry.name for entry in Path("/sys/block").glob("md*")),
-        "loops": sorted(str(path) for path in Path("/sys/block").glob("loop*/loop/backing_file")),
-        "mounts": sorted(line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()),
-    }
+def left_of(place: Path) -> list[str]:
+    """What there still is on the host of a run in this folder: loop devices, mounts, files and processes."""
+    shown = [kernel_files.read(path) or "" for path in Path("/sys/block").glob("loop*/loop/backing_file")]
+    points = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    running = [processes.link(pid, "cwd") or "" for pid in processes.all_pids()]
+    files = [entry for folder in ("work", "journal") for entry in (place / "state" / folder).iterdir()]
+    return [*(one for one in (*shown, *points, *running) if str(place) in one), *map(str, files)]
+
+
+def performed(place: Path, layers: str, factors: str) -> tuple[Run, dict[int, dict[str, str]]]:
+    """The run, and the levels of its trials by number. Nothing of it stays on the host."""
+    folder, releases = debian_kernels.kernels()
+    text = FILE.format(folder=folder, place=layers, factors=factors, **releases)
+    (place / "experiment.toml").write_text(text)
+    env = {**os.environ, "PLIMSOLL_STATE": str(place / "state"), "PYTHONPATH": str(ROOT / "python")}
+    argv = [sys.executable, "-P", "-m", "plimsoll", "run", "experiment.toml", "--out", "out"]
+    done = subprocess.run(argv, env=env, cwd=place, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    console = place / "out/guest-console.txt"
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said + (console.read_text()[-4000:] if console.exists() else "")
+    assert left_of(place) == []
+    run = open_run(place / "out")
+    assert {trial.status for trial in run.trials} == {"finished"}
+    return run, {trial["number"]: trial["levels"] for trial in run.plan["trials"]}
 
 
 def divided(size: int, start: int, chunk: int) -> Came:
@@ -132,22 +168,13 @@ def starts(came: dict[int, Came], chunk: int) -> list[int]:
 
 @pytest.mark.long
 def test_a_stripe_on_two_kernels_to_the_page(place: Path) -> None:
-    before = on_the_host()
-    env = {**os.environ, "PLIMSOLL_STATE": str(place / "state"), "PYTHONPATH": str(ROOT / "python")}
-    argv = [sys.executable, "-P", "-m", "plimsoll", "run", "experiment.toml", "--out", "out"]
-    done = subprocess.run(argv, env=env, cwd=place, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
-    said = done.stdout + done.stderr
-    console = place / "out/guest-console.txt"
-    assert done.returncode == 0, said + (console.read_text()[-4000:] if console.exists() else "")
-
-    run = open_run(place / "out")
-    assert [trial.status for trial in run.trials] == ["finished"] * 2 * len(SIZES_KIB)
-    levels = {trial["number"]: trial["levels"] for trial in run.plan["trials"]}
+    run, levels = performed(place, STRIPE, STRIPE_VARIED)
+    assert len(run.trials) == 2 * len(SIZES_KIB)
     came: dict[str, dict[int, Came]] = {"old": {}, "new": {}}
     for trial in run.trials:
-        stripe = trial.data["layout"]["places"]["stripe"]
-        assert (stripe["raid"]["level"], stripe["raid"]["chunk"], stripe["file_system"]) == (0, 64 * KIB, "ext4")
-        assert [one["image"]["file_system"] for one in stripe["devices"]] == ["ext4"] * 2, "on the guest's disk"
+        made = trial.data["layout"]["places"]["disk"]
+        assert (made["raid"]["level"], made["raid"]["chunk"], made["file_system"]) == (0, 64 * KIB, "ext4")
+        assert [one["image"]["file_system"] for one in made["devices"]] == ["ext4"] * 2, "on the guest's disk"
         (read,) = (one for one in trial.data["passes"] if one["pass"] == "read")
         mine = levels[trial.data["number"]]
         size = KIB * int(mine["workload.file_size"].removesuffix(" KiB"))
@@ -167,8 +194,26 @@ def test_a_stripe_on_two_kernels_to_the_page(place: Path) -> None:
     limits += ["emulated: mechanism only", "How fast the host would be"] if emulated else []
     assert not [limit for limit in limits if limit not in page]
 
-    assert on_the_host() == before
-    folders = (place / "state/work", place / "state/journal")
-    assert not [entry for folder in folders for entry in folder.iterdir()]
-    own = [pid for pid in machine.processes.all_pids() if str(place) in (machine.processes.link(pid, "cwd") or "")]
-    assert not own, "no process of a guest"
+
+@pytest.mark.long
+def test_other_layers_are_made_and_taken_away(place: Path, needs: Callable[..., None]) -> None:
+    needs(*NEEDS_OF_STACKS)
+    factors = '\n[[factors]]\nname = "stack"\n'
+    for label, layers in STACKS.items():
+        set_to = (f'"environment.places.disk.{key}" = {json.dumps(value)}\n' for key, value in layers.items())
+        factors += f'\n[[factors.levels]]\nlabel = "{label}"\n[factors.levels.set]\n{"".join(set_to)}'
+    run, levels = performed(place, 'image = "320 MiB"', factors)
+    assert len(run.trials) == len(STACKS)
+    for trial in run.trials:
+        label = levels[trial.data["number"]]["stack"]
+        asked, made = STACKS[label], trial.data["layout"]["places"]["disk"]
+        assert (made["file_system"], len(made["devices"])) == (asked["file_system"], asked["images"])
+        for layer, key in (("raid", "level"), ("mapper", "kind"), ("volume", "kind")):
+            assert made.get(layer, {}).get(key) == asked.get(f"{layer}.{key}"), (label, layer)
+        (write,) = (one for one in trial.data["passes"] if one["pass"] == "write")
+        moved = members.moved(trial.data["layout"], write["member_counters"])
+        written = [one["written_bytes"] for one in moved]
+        print(label, written)
+        assert min(written) > 0
+        if asked.get("raid.level") == 10:
+            assert written[0] == written[1] and written[2] == written[3], "each half of a pair is the other's copy"
