@@ -68,6 +68,7 @@ def by_nfs(room: Path, exported: str) -> Path:
     served = Exported(str(disk / "served"), exported == "sync", wdelay=True)
     wanted = Wanted(str(FILES), str(CLIENTS), str(disk), [served], ["4.2"], 4, 2049, None)
     nfsd.start(wanted)
+    assert (FILES / "v4_end_grace").read_text().strip() == "Y", "new opens wait for the grace period"
     options = f"vers=4.2,proto=tcp,addr={nfsd.ADDRESS},clientaddr={nfsd.ADDRESS},hard"
     mount = ["mount", "-t", "nfs4", "-i", "-o", options, f"{nfsd.ADDRESS}:/served", str(MOUNT)]
     subprocess.run(mount, check=True, timeout=START_SECONDS)
