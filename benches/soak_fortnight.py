@@ -18,7 +18,6 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import shutil
 import statistics
 import subprocess
@@ -227,6 +226,16 @@ def record(source: Run, out: Path, length: str, round_s: float) -> Fortnight:
     return server
 
 
+def most_resident(words: list[str]) -> int:
+    """Runs a program; the most bytes that it, and what it waited for, had resident: no other child of ours counts."""
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, words)
+    return usage.ru_maxrss * 1024
+
+
 def load_seconds(page: Path) -> list[float]:
     """How long a browser takes from its start until the page is laid out and its scripts have run, times over."""
     browser = next(
@@ -275,8 +284,8 @@ def _measure(source: Run, out: Path, length: str, round_s: float) -> int:
     both = f"first round {size.show(agent[0])}, last {size.show(agent[-1])}"
     print(f"agent, as recorded: {size.show(max(agent))} at most; {both}")
     began = time.monotonic()
-    subprocess.run([sys.executable, "-m", "plimsoll", "report", str(out)], check=True, stdout=subprocess.DEVNULL)
-    drawn_s, most = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    most = most_resident([sys.executable, "-m", "plimsoll", "report", str(out)])
+    drawn_s = time.monotonic() - began
     print(f"plimsoll report: {drawn_s:.1f} s, at most {size.show(most)} resident")
     record_bytes, page = bytes_of(out), out / "report" / "index.html"
     print(f"record: {size.show(record_bytes)} with its page of {size.show(page.stat().st_size)}")
