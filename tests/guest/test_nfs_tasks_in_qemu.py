@@ -24,6 +24,7 @@ import debian_kernels
 import numpy as np
 import pytest
 from debian_kernel import TOOLS
+from nfs_in_qemu import BLOCK, MODULES, MOUNT, held_back
 
 import guest
 from plimsoll.analysis.captures.mountstats import ON_THE_WIRE
@@ -35,8 +36,6 @@ from plimsoll.words.nfs.sentences import agreement_words
 pytestmark = pytest.mark.long
 AGENT = Path(__file__).resolve().parents[2] / "target/release/plimsoll-agent"
 SECONDS_MAX = 1800  # of which a quiet machine takes two minutes
-MODULES = ("virtio_pci", "virtio_blk", "ext4", "nfsv4", "nfsd", "sch_prio", "sch_netem", "cls_u32")
-BLOCK = 8192
 READS, WRITES = 101, 53
 HELD_MS, AROUND_MS = 400, 200  # each reply for so long, evenly around it
 FEW = 10  # of an operation: percentiles of fewer calls say nothing
@@ -47,31 +46,12 @@ REQUEST = {
     "target": {"kind": "files", "folder": "/nfs"},
     "probes": {"nfs_calls": {}},
 }
-# nfsd by its own files, as the places of the environment have it; /mnt is the root that it exports. Version 4.1, since
-# newer kernels read by another operation from 4.2 on.
 SCRIPT = f"""
-ifconfig lo 127.0.0.1 up
-mount -t nfsd nfsd /proc/fs/nfsd || exit 2
-mkdir -p /nfs /tmp/clients /out/series
-tell() {{ printf '%s\\n' "$2" >"$1" || exit 3; }}
-files=/proc/fs/nfsd
-tell $files/versions '-3 +4 -4.0 +4.1 -4.2'
-[ ! -e $files/nfsv4recoverydir ] || tell $files/nfsv4recoverydir /tmp/clients
-tell $files/nfsv4gracetime 10
-tell $files/portlist 'tcp 2049'
-tell $files/threads 4
-printf 'Y\\n' >$files/v4_end_grace
-tell /proc/net/rpc/auth.unix.ip/channel 'nfsd 127.0.0.1 2147483647 plimsoll'
-tell /proc/net/rpc/nfsd.export/channel 'plimsoll /mnt 2147483647 {0x2400} 65534 65534 0'
-tell /proc/net/rpc/nfsd.fh/channel 'plimsoll 1 \\x00000000 2147483647 /mnt'
-mount -i -t nfs4 -o vers=4.1,proto=tcp,addr=127.0.0.1,clientaddr=127.0.0.1,rsize={BLOCK},wsize={BLOCK} \\
-    127.0.0.1:/ /nfs || exit 4
+{MOUNT}
+mkdir -p /out/series
 cat /proc/version >/out/version
 grep ' /nfs ' /proc/mounts >/out/mount
-# Not busybox's own of the name, which knows no netem.
-/bin/tc qdisc add dev lo root handle 1: prio priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
-    /bin/tc qdisc add dev lo parent 1:3 handle 30: netem delay {HELD_MS}ms {AROUND_MS}ms limit 10000 &&
-    /bin/tc filter add dev lo parent 1: protocol ip u32 match ip sport 2049 0xffff flowid 1:3 || exit 5
+{held_back(HELD_MS, AROUND_MS)}
 {guest.BEGIN_WATCHING}
 sleep 2
 dd if=/nfs/data of=/dev/null bs={BLOCK} count={READS} iflag=direct || exit 6

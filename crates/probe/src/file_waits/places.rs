@@ -18,9 +18,30 @@ const DEVICE: &str = "device";
 const FROZEN: &str = "frozen";
 const SOCKET: &str = "socket";
 pub(super) const PAUSE: &str = "pause";
+const NFS_READ: &str = "nfs_read";
+const NFS_WRITE: &str = "nfs_write";
+const NFS_COMMIT: &str = "nfs_commit";
+const NFS_ATTRIBUTES: &str = "nfs_attributes";
+const NFS_CALL: &str = "nfs_call";
 const OTHER: &str = "other_wait";
-pub(super) const BUCKETS: [&str; 11] =
-    [RUN_QUEUE, PAGE, WRITEBACK, THROTTLED, JOURNAL, LOCK, DEVICE, FROZEN, SOCKET, PAUSE, OTHER];
+pub(super) const BUCKETS: [&str; 16] = [
+    RUN_QUEUE,
+    PAGE,
+    WRITEBACK,
+    THROTTLED,
+    JOURNAL,
+    LOCK,
+    DEVICE,
+    FROZEN,
+    SOCKET,
+    PAUSE,
+    NFS_READ,
+    NFS_WRITE,
+    NFS_COMMIT,
+    NFS_ATTRIBUTES,
+    NFS_CALL,
+    OTHER,
+];
 
 /// A function's name, or with a star what it begins with.
 type Rule = (&'static str, &'static str);
@@ -42,7 +63,7 @@ const ABOVE_ALL: [Rule; 12] = [
 ];
 
 /// Else by the innermost function that one of these knows.
-const INNERMOST: [Rule; 60] = [
+const INNERMOST: [Rule; 61] = [
     // Waiting for bits of a page is told by who waits.
     ("folio_wait_writeback*", WRITEBACK),
     ("wait_on_page_writeback*", WRITEBACK),
@@ -107,8 +128,37 @@ const INNERMOST: [Rule; 60] = [
     ("unix_stream_*", SOCKET),
     ("sock_alloc_send_pskb", SOCKET),
     ("__skb_wait_for_more_packets", SOCKET),
+    // Until a call of the kernel's RPC client has ended, whichever it is.
+    ("rpc_wait_bit_killable", NFS_CALL),
     ("do_nanosleep", PAUSE),
     ("hrtimer_nanosleep", PAUSE),
+];
+
+/// Of the client of NFS, by the innermost of its functions that one of these knows. Its pages are read and written as those of any
+/// file system are, and its calls are waited for in one place, whichever they are.
+const OF_NFS: [Rule; 22] = [
+    ("nfs_commit_inode", NFS_COMMIT),
+    ("__nfs_commit_inode", NFS_COMMIT),
+    ("nfs_wait_on_request", NFS_WRITE),
+    ("nfs_wb_all", NFS_WRITE),
+    ("nfs_wb_folio", NFS_WRITE),
+    ("nfs_wb_page", NFS_WRITE),
+    ("nfs_write_begin", NFS_WRITE),
+    ("nfs_file_write", NFS_WRITE),
+    ("nfs_file_fsync", NFS_WRITE),
+    ("nfs_file_direct_write", NFS_WRITE),
+    ("nfs_file_read", NFS_READ),
+    ("nfs_file_splice_read", NFS_READ),
+    ("nfs_file_direct_read", NFS_READ),
+    ("nfs_read_folio", NFS_READ),
+    ("nfs_readpage", NFS_READ),
+    ("__nfs_revalidate_inode", NFS_ATTRIBUTES),
+    ("nfs_getattr", NFS_ATTRIBUTES),
+    ("nfs_do_access", NFS_ATTRIBUTES),
+    ("nfs_access_get_cached", NFS_ATTRIBUTES),
+    ("nfs_attribute_cache_expired", NFS_ATTRIBUTES),
+    ("nfs4_proc_getattr", NFS_ATTRIBUTES),
+    ("nfs3_proc_getattr", NFS_ATTRIBUTES),
 ];
 
 /// What only leads to sleep, in every wait.
@@ -145,9 +195,14 @@ fn rule<'n>(rules: &[Rule], names: &[&'n str]) -> Option<(&'static str, &'n str)
 /// Of the functions of a stack, innermost first: what is waited for, and by which of them that is told.
 fn told<'n>(names: &[&'n str]) -> (&'static str, &'n str) {
     let wants = || names.iter().find(|name| !OF_SLEEP.iter().any(|rule| is_named(rule, name)));
-    rule(&ABOVE_ALL, names)
-        .or_else(|| rule(&INNERMOST, names))
-        .unwrap_or_else(|| (OTHER, wants().copied().unwrap_or_default()))
+    if let Some(above) = rule(&ABOVE_ALL, names) {
+        return above;
+    }
+    let innermost = rule(&INNERMOST, names);
+    // A lock of a file on NFS is a lock.
+    let may_be_of_nfs = innermost.is_none_or(|(bucket, _)| matches!(bucket, PAGE | WRITEBACK | NFS_CALL));
+    let of_nfs = || rule(&OF_NFS, names).filter(|_| may_be_of_nfs);
+    of_nfs().or(innermost).unwrap_or_else(|| (OTHER, wants().copied().unwrap_or_default()))
 }
 
 /// The place of a stack, given innermost first.
@@ -218,9 +273,62 @@ mod tests {
         }
     }
 
+    /// As the kernels 6.1 and 6.12 of Debian had them, outermost first (tests/guest/test_nfs_waits_in_qemu.py).
+    #[test]
+    fn what_is_asked_of_a_server_of_nfs_is_told_by_who_asks() {
+        let call = "rpc_run_task;rpc_execute;__rpc_execute;out_of_line_wait_on_bit;__wait_on_bit;rpc_wait_bit_killable;schedule";
+        let page = "folio_wait_bit_common;io_schedule;schedule";
+        let getattr = "__nfs_revalidate_inode;nfs4_proc_getattr;_nfs4_proc_getattr;nfs4_do_call_sync";
+        let cases = [
+            (format!("vfs_read;nfs_file_read;filemap_read;filemap_get_pages;{page}"), NFS_READ, "nfs_file_read"),
+            (
+                format!(
+                    "do_fsync;nfs_file_fsync;file_write_and_wait_range;__filemap_fdatawait_range;folio_wait_writeback;{page}"
+                ),
+                NFS_WRITE,
+                "nfs_file_fsync",
+            ),
+            (
+                "do_fsync;nfs_file_fsync;__nfs_commit_inode;wait_on_commit;schedule".to_owned(),
+                NFS_COMMIT,
+                "__nfs_commit_inode",
+            ),
+            (format!("vfs_statx;nfs_getattr;{getattr};{call}"), NFS_ATTRIBUTES, "nfs4_proc_getattr"),
+            (
+                format!(
+                    "nfs_permission;nfs_do_access;nfs4_proc_access;_nfs4_proc_access;nfs4_call_sync_sequence;{call}"
+                ),
+                NFS_ATTRIBUTES,
+                "nfs_do_access",
+            ),
+            (
+                format!("__lookup_slow;nfs_lookup;nfs4_proc_lookup;_nfs4_proc_lookup;nfs4_do_call_sync;{call}"),
+                NFS_CALL,
+                "rpc_wait_bit_killable",
+            ),
+            (
+                "nfs_atomic_open;nfs4_do_open;nfs4_run_open_task;__wait_on_bit;rpc_wait_bit_killable;schedule"
+                    .to_owned(),
+                NFS_CALL,
+                "rpc_wait_bit_killable",
+            ),
+            // Not of the server: the same page of another file system, and a lock on the way to a write.
+            (format!("vfs_read;ext4_file_read_iter;filemap_read;filemap_get_pages;{page}"), PAGE, "filemap_get_pages"),
+            (
+                "nfs_file_write;nfs_start_io_write;down_write;rwsem_down_write_slowpath;schedule".to_owned(),
+                LOCK,
+                "rwsem_down_write_slowpath",
+            ),
+        ];
+        for (stack, bucket, function) in cases {
+            let names: Vec<&str> = stack.rsplit(';').collect();
+            assert_eq!(told(&names), (bucket, function), "{stack}");
+        }
+    }
+
     #[test]
     fn every_rule_has_a_bucket_of_the_record() {
-        assert!(ABOVE_ALL.iter().chain(&INNERMOST).all(|(_, bucket)| BUCKETS.contains(bucket)));
+        assert!(ABOVE_ALL.iter().chain(&INNERMOST).chain(&OF_NFS).all(|(_, bucket)| BUCKETS.contains(bucket)));
         assert_eq!(
             (without_stack(PREEMPTED).bucket.as_str(), without_stack(u32::MAX).bucket.as_str()),
             (RUN_QUEUE, OTHER)

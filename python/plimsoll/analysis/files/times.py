@@ -36,6 +36,11 @@ ORDER: Final = (
     "frozen",
     "socket",
     "pause",
+    "nfs_read",
+    "nfs_write",
+    "nfs_commit",
+    "nfs_attributes",
+    "nfs_call",
     "other_wait",
     COMPLETION,
 )

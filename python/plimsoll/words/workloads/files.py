@@ -28,6 +28,11 @@ PART_NAMES: Final = {
     "frozen": "file system frozen",
     "socket": "waiting for a socket",
     "pause": "asleep by itself",
+    "nfs_read": "waiting for a read by NFS",
+    "nfs_write": "waiting for a write by NFS",
+    "nfs_commit": "waiting for a commit by NFS",
+    "nfs_attributes": "waiting for attributes by NFS",
+    "nfs_call": "waiting for another call of NFS",
     "other_wait": "other waits",
     "completion": "waiting for the completion",
 }
