@@ -148,13 +148,13 @@ def test_a_fortnight_stays_within_its_bounds(tmp_path: Path) -> None:
     cells["low_ns"] = np.tile(np.arange(60) * 1000, seconds)
     series = np.zeros(seconds, [("t_ns", "<i8"), *((f"column_{place}", "<i8") for place in range(60))])
     series["t_ns"] = np.arange(seconds) * 10**9
+    times = [(name, "<i8") for name in ("planned_ns", "start_ns", "end_ns")]
+    rows = [("index", "<u8"), *times, ("kind", "u1"), ("outcome", "u1")]
     allotment = ROUNDS_SHARE * 2 * 2**30 / rounds
     for folder in sorted((tmp_path / "trials" / "0001").glob("round-*")):
         np.save(folder / "latency_seconds.npy", cells)
         np.save(folder / "server.npy", series)
-        np.save(
-            folder / "transactions.npy", np.zeros(10_000, [("planned_ns", "<i8"), ("end_ns", "<i8"), ("x", "V40")][:2])
-        )
+        np.save(folder / "transactions.npy", np.zeros(10_000, rows))
         assert thin(folder, allotment)["bytes"] <= allotment
     compact(run.path)
     began = time.monotonic()
