@@ -88,7 +88,9 @@ def _of_scale(cells: list[Cell], is_one_of_several: bool) -> str:
     span = f"{values[0]:.2f} x" if len(values) == 1 else f"{values[0]:.2f} to {values[-1]:.2f} x"
     if all(cell.get("verdict") == "no relevant difference" for cell in others):
         return f"{where}no layout differs relevantly from {base}: they carry {span} of it"
-    return f"{where}no layout is told apart from {base}: they carry {span} of it, by intervals that include 1"
+    has_intervals = any(cell["ratio"]["low"] is not None for cell in others if cell["ratio"])
+    why = "by intervals that include 1" if has_intervals else "and of so few blocks there is no interval"
+    return f"{where}no layout is told apart from {base}: they carry {span} of it, {why}"
 
 
 def rate_words(mean: Mean) -> str:

@@ -242,17 +242,22 @@ def test_the_table_leads_the_screen_and_the_terminal_and_sentences_of_treatments
     [
         (("cannot tell", "no relevant difference"), "they carry 1.10 to 1.20 x of it, by intervals that include 1"),
         (("no relevant difference",) * 2, "they carry 1.10 to 1.20 x of it"),
-        (("cannot tell", "worse"), "c carries 1.10 x; 1 more is not told apart from it"),
+        (("cannot tell", "worse"), "c carries 1.10 x [1.00, 1.30]; 1 more is not told apart from it"),
     ],
 )
 def test_what_is_said_where_layouts_are_not_told_apart(said: tuple[str, str], ending: str) -> None:
     def cell(name: str, value: float, word: str | None) -> dict[str, Any]:
         mean = {"value": value, "low": None, "high": None, "blocks": 2}
-        return {"cell": name, "scale": 1.0, "rate": mean, "ratio": mean if word else None, "verdict": word}
+        ratio = mean | {"low": value - 0.1, "high": value + 0.2} if word else None
+        return {"cell": name, "scale": 1.0, "rate": mean, "ratio": ratio, "verdict": word}
 
     each = [cell("a", 1.0, None), cell("b", 1.2, said[0]), cell("c", 1.1, said[1])]
     (line,) = cell_lines({"storage": {"rows": [], "cells": each, "tables": []}})
     assert line.endswith(ending) and "a (1.0 transactions/s)" in line
+    for one in each[1:]:
+        one["ratio"] |= {"low": None, "high": None}
+    (line,) = cell_lines({"storage": {"rows": [], "cells": each, "tables": []}})
+    assert "by intervals" not in line, "of one block there is none"
 
 
 def test_one_layout_is_no_table() -> None:
