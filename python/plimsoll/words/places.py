@@ -58,7 +58,7 @@ def _promise_leads(verdict: Json) -> list[str]:
     if not found:
         return []
     said = [row["verdict"] or "too few blocks" for row in found["rows"][1:]]
-    each = "; ".join(f"{said.count(one)} x {SAID[one]}" for one in SAID if one in said)
+    each = "; ".join(f"{SAID[one]} ({said.count(one)} of {len(said)})" for one in SAID if one in said)
     first = found["rows"][0]["storage"]
     return [f"Did what Bonnie promised reach the database? By its {found['judged']}, against {first}: {each}"]
 

@@ -13,6 +13,7 @@ from plimsoll.analysis import analyse
 from plimsoll.record import open_run
 from plimsoll.report import write_report
 from plimsoll.report.original_studies import BONNIE, S2_BONNIE
+from plimsoll.words.places import PROMISE
 
 _FIGURES = runpy.run_path(str(Path(__file__).with_name("page_figures.py")))
 section = _FIGURES["section"]
@@ -103,6 +104,8 @@ def test_what_was_promised_and_what_arrived_stand_in_one_section(tmp_path: Path)
     promise = {"run": "raw-1", "at": "", "judged": "write", "phases": ["write"], "rows": rows}
     verdict = analyse(run) | {"promise": promise | {"missing": ["storage: x"], "differences": []}}
     (folder / "verdict.json").write_text(json.dumps(verdict))
+    (lead,) = PROMISE.leads(verdict)
+    assert lead.endswith("against storage: one disk: it did not arrive at the database (1 of 1)")
     text = section(write_report(folder).read_text(), "promise")
     assert "run raw-1)" in text and "50.0 (2.00 x [1.80, 2.20])" in text and "did not arrive" in text
     assert "Not in this run: storage: x." in text and "pgbench did not improve" in text
