@@ -91,8 +91,16 @@ class Room:
     def call(self, *words: str) -> "subprocess.Popen[str]":
         argv = [sys.executable, "-P", "-m", "plimsoll", *words]
         env = {**os.environ, "PLIMSOLL_STATE": str(self.state.root)}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
-        return subprocess.Popen(argv, env=env, cwd=self.place, text=True, start_new_session=True, **pipes)  # type: ignore[call-overload]
+        return subprocess.Popen(
+            argv,
+            env=env,
+            cwd=self.place,
+            text=True,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def trial(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads((self.out / "trials/0001/trial.json").read_text())
