@@ -52,9 +52,9 @@ _WHERE_TOLD = ("kernel.preemption", "kernel.base_slice_ns")
 _TOLERANCE = {
     "machine.memory_kib": 0.01,
     "host.machine.memory_kib": 0.01,
-    "vm.vm.min_free_kbytes": 0.02,
-    "vm.vm.user_reserve_kbytes": 0.02,
-    "vm.vm.admin_reserve_kbytes": 0.02,
+    "vm.min_free_kbytes": 0.02,
+    "vm.user_reserve_kbytes": 0.02,
+    "vm.admin_reserve_kbytes": 0.02,
 }
 
 
@@ -105,7 +105,10 @@ def _is_within(tolerance: float | None, first: Any, second: Any) -> bool:
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    """Leaves by path. List items by position: a fingerprint's lists are in the order of the paths given."""
+    """Leaves by path. List items by position: a fingerprint's lists are in the order of the paths given.
+
+    A name that begins with its parent's, as "vm.swappiness" in "vm", is the path as it is.
+    """
     if isinstance(value, dict) and value:
         items = value.items()
     elif isinstance(value, list) and value and isinstance(value[0], dict):
@@ -115,8 +118,13 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return {
         key: leaf
         for name, item in items
-        for key, leaf in _flat(item, f"{prefix}.{name}" if prefix else str(name)).items()
+        for key, leaf in _flat(item, _below(prefix, str(name))).items()
     }
+
+
+def _below(prefix: str, name: str) -> str:
+    parent = prefix.rpartition(".")[2]
+    return f"{prefix}.{name.removeprefix(f'{parent}.')}" if prefix else name
 
 
 def _without_none(value: Any) -> Any:

@@ -271,7 +271,7 @@ def test_runs_that_differ_in_a_checked_key_are_told_apart():
         {"key": "devices.0.read_ahead_kib", "a": 128, "b": 256},
         {"key": "devices.0.under.0.scheduler", "a": "none", "b": "bfq"},
         {"key": "vm", "a": None, "b": {}},
-        {"key": "vm.vm.swappiness", "a": "60", "b": None},
+        {"key": "vm.swappiness", "a": "60", "b": None},
     ]
 
 
@@ -282,11 +282,19 @@ def test_what_the_kernel_sets_by_its_free_memory_at_each_boot_may_differ_a_littl
     assert fingerprint.comparable(first, again) == []
     somebody_has_set_it = {"vm": again["vm"] | {"vm.min_free_kbytes": "8192"}}
     assert fingerprint.comparable(first, somebody_has_set_it) == [
-        {"key": "vm.vm.min_free_kbytes", "a": "4016", "b": "8192"}
+        {"key": "vm.min_free_kbytes", "a": "4016", "b": "8192"}
     ]
     assert fingerprint.comparable(first, {"vm": again["vm"] | {"vm.min_free_kbytes": "?"}}) != []
     lacks_it = {"vm": {key: value for key, value in again["vm"].items() if "min_free" not in key}}
-    assert fingerprint.comparable(first, lacks_it) == [{"key": "vm.vm.min_free_kbytes", "a": "4016", "b": None}]
+    assert fingerprint.comparable(first, lacks_it) == [{"key": "vm.min_free_kbytes", "a": "4016", "b": None}]
+
+
+def test_a_setting_is_told_by_its_own_name():
+    one, other = ({"vm": {"vm.dirty_writeback_centisecs": value}} for value in ("400", "500"))
+    (difference,) = fingerprint.comparable(one, other)
+    assert difference == {"key": "vm.dirty_writeback_centisecs", "a": "400", "b": "500"}
+    (difference,) = fingerprint.comparable({"kernels": {"new": one}}, {"kernels": {"new": other}})
+    assert difference["key"] == "kernels.new.vm.dirty_writeback_centisecs"
 
 
 def test_a_run_on_a_guest_kernel_is_of_its_host_and_kernel():
