@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import json
 import os
 import shutil
 import signal
@@ -19,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from unittest import mock
 
-from plimsoll.environment.fingerprint import fingerprint
 from plimsoll.environment.groups import cgroups
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,18 +80,11 @@ def in_this_process(argv: list[str], state: Path, cwd: Path) -> subprocess.Compl
     return subprocess.CompletedProcess(argv, code if isinstance(code, int) else 1, out.getvalue(), error.getvalue())
 
 
-ATTEMPTS = 10  # to resume a run
-
-
-def compare_nothing_that_others_set(run: Path) -> None:
-    """Tests of another lane change settings of the whole machine, by which a run is compared when it is resumed. That
-    it is refused then is tested where nobody else is at work."""
-    path = run / "fingerprint.json"
-    stored, now = json.loads(path.read_text()), fingerprint([run])
-    ahead = {device["name"]: device["read_ahead_kib"] for device in now["devices"]}
-    devices = [{**one, "read_ahead_kib": ahead.get(one["name"], one["read_ahead_kib"])} for one in stored["devices"]]
-    common = {key: now[key] for key in ("vm", "swap", "huge_pages")}
-    path.write_text(json.dumps({**stored, **common, "devices": devices}))
+# Settings of the whole machine that tests of other lanes change; a run is compared by them when it is gone on with.
+OTHERS_SET = ("swap", r"devices\.\d+\.read_ahead_kib")
+OF_THE_LANE_WHOLE_MACHINE = ("vm", "huge_pages")
+IN_COMPANY = Path(__file__).with_name("in_company.py")
+PLIMSOLL = ("-m", "plimsoll")
 
 
 def make_reachable(folder: Path) -> None:
@@ -128,8 +119,11 @@ class Laboratory:
         """What the command line is run with."""
         return {**os.environ, "PLIMSOLL_STATE": str(self.state), "PYTHONPATH": str(ROOT / "python"), "COLUMNS": "160"}
 
-    def start(self, *argv: str, program: tuple[str, ...] = ("-m", "plimsoll")) -> subprocess.Popen[str]:
+    def start(self, *argv: str, program: tuple[str, ...] = PLIMSOLL) -> subprocess.Popen[str]:
         """Starts a verb; the caller waits for it."""
+        if program == PLIMSOLL and "--resume" in argv:
+            others = OTHERS_SET if self.whole_machine else OTHERS_SET + OF_THE_LANE_WHOLE_MACHINE
+            program = (str(IN_COMPANY), ",".join(others))
         return subprocess.Popen(
             [sys.executable, *program, *argv],
             env=self.environment,
@@ -142,14 +136,8 @@ class Laboratory:
 
     def call(self, *argv: str, code: int | None = 0, seconds: float = 300) -> str:
         """Runs a verb to its end, for which it has so long; checks its exit code."""
-        resumed = self.state / argv[2] if argv[1:2] == ("--resume",) and code == 0 else None
-        for _ in range(ATTEMPTS):
-            if resumed is not None and not self.whole_machine:
-                compare_nothing_that_others_set(resumed)
-            process = self.start(*argv)
-            out, error = process.communicate(timeout=seconds)
-            if resumed is None or self.whole_machine or process.returncode != 3 or "begin a new run" not in error:
-                break
+        process = self.start(*argv)
+        out, error = process.communicate(timeout=seconds)
         assert code is None or process.returncode == code, f"exit {process.returncode}\n{out}\n{error}"
         return out
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +75,38 @@ def test_hit_ratio_and_commits_equal_a_hand_query(laboratory: Laboratory) -> Non
         assert caches["after"]["total"]["server_bytes"] > caches["before_measure"]["total"]["server_bytes"]
         assert caches["after"]["total"]["both_bytes"] > 0
     assert laboratory.left_behind() == []
+
+
+def _stopped(laboratory: Laboratory, when: Callable[[], bool], *argv: str) -> None:
+    process = laboratory.start("run", *argv, "--no-page")
+    until = time.monotonic() + 60
+    while not when():
+        assert process.poll() is None and time.monotonic() < until, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)
+    assert process.returncode == 4 and laboratory.left_behind() == [], said
+
+
+def test_a_run_is_not_gone_on_with_where_the_machine_is_set_otherwise(laboratory: Laboratory) -> None:
+    out, setting = laboratory.state / "otherwise", Path("/proc/sys/vm/dirty_expire_centisecs")
+    events, machine = out / "events.jsonl", out / "fingerprint.json"
+    _stopped(laboratory, (out / "run.json").exists, str(laboratory.experiment), "--out", str(out))
+    found = setting.read_text().strip()
+    other = str(int(found) + 100)
+    setting.write_text(other)
+    try:
+        process = laboratory.start("run", "--resume", str(out), "--no-page")
+        said = process.communicate(timeout=120)
+    finally:
+        setting.write_text(found)
+    assert process.returncode == 3, said
+    assert f"vm.dirty_expire_centisecs was {found} and is {other}: begin a new run" in " ".join(said[1].split()), said
+    # Swap areas of other lanes come and go: in these tests nothing is refused by them (in_company.py).
+    area = {"path": "/of/another/lane", "kind": "file", "size_bytes": 4096, "priority": 1}
+    machine.write_text(json.dumps({**json.loads(machine.read_text()), "swap": [area]}))
+    assert '"resumed"' not in events.read_text()
+    _stopped(laboratory, lambda: '"resumed"' in events.read_text(), "--resume", str(out))
 
 
 def test_the_studys_mode(laboratory: Laboratory) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import ATTEMPTS, Laboratory, compare_nothing_that_others_set, in_this_process
+from laboratory import Laboratory, in_this_process
 
 from plimsoll.record import open_run
 from plimsoll.words.soak import sentences
@@ -88,21 +88,6 @@ class Soak:
             assert time.monotonic() < until, self.state()
             time.sleep(0.02)
 
-    def resumed(self) -> subprocess.Popen[str]:
-        """Gone on with, its third round under load; asked for anew where another lane has set something since."""
-        refused = AssertionError("not tried")
-        for _ in range(ATTEMPTS):
-            compare_nothing_that_others_set(self.out)
-            process = self.laboratory.start(*self.again, "--json")
-            try:
-                self.wait(process, self.inside("round-0003"))
-                return process
-            except AssertionError as error:
-                if "begin a new run" not in str(error):
-                    raise
-                refused = error
-        raise refused
-
     def postmaster(self) -> int:
         """Of the soak's server, whose children have it as their parent."""
         return min(self.laboratory.processes("postgres"))
@@ -128,7 +113,8 @@ def test_a_soak_outlives_its_front_and_its_server_and_names_what_happened(
     warn("WARNING: planted while the front was dead")
 
     # It goes on where it was; inside the third round the server is killed, and the kernel warns again.
-    process = soak.resumed()
+    process = laboratory.start(*soak.again, "--json")
+    soak.wait(process, soak.inside("round-0003"))
     warn("WARNING: planted inside a round")
     before = time.time()
     os.kill(soak.postmaster(), signal.SIGKILL)

@@ -115,11 +115,7 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
         items = ((str(position), item) for position, item in enumerate(value))  # type: ignore[assignment]
     else:
         return {prefix: value}
-    return {
-        key: leaf
-        for name, item in items
-        for key, leaf in _flat(item, _below(prefix, str(name))).items()
-    }
+    return {key: leaf for name, item in items for key, leaf in _flat(item, _below(prefix, str(name))).items()}
 
 
 def _below(prefix: str, name: str) -> str:
