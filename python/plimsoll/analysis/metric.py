@@ -6,14 +6,17 @@ the factor of its display.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from plimsoll.record import Trial
 
 EVIDENCE: Final = "evidence"  # what may explain a difference of levels, where nothing else does
 PROGRESS: Final = "progress"  # the line of a trial that has just finished
+# Units of work, as people call them.
 TRANSACTION: Final = "transaction"
+OPERATION: Final = "operation"
+REQUEST: Final = "request"
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Display:
     tip: str = ",.1f"
     axis: str = ",~r"
     is_axis_log: bool = False
+
+    def of(self, unit: str) -> "Display":
+        """The same where a unit of work is a `unit`."""
+        said = [text.replace(TRANSACTION, unit) for text in (self.unit, self.short_unit)]
+        return replace(self, unit=said[0], short_unit=said[1])
 
     @property
     def axis_unit(self) -> str:
@@ -71,6 +79,15 @@ class Metric:
     def name(self) -> str:
         """What it is called in a sentence or a line."""
         return self.short or self.label
+
+    def of(self, unit: str) -> "Metric":
+        """The same where a unit of work is a `unit`: a request, an operation."""
+        if unit == TRANSACTION:
+            return self
+        said = {key: getattr(self, key).replace(TRANSACTION, unit) for key in ("label", "unit", "definition", "short")}
+        beside = (self.beside[0], self.beside[1].replace(TRANSACTION, unit))
+        work = self.work and self.work.replace(TRANSACTION, unit)
+        return replace(self, **said, beside=beside, display=self.display and self.display.of(unit), work=work)
 
     @property
     def shown(self) -> Display:

@@ -3,12 +3,13 @@
 The order is that in which verdicts and pages list them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.decision_support.trial import MEASURES as DECISION_SUPPORT
 from plimsoll.analysis.files.operations import MEASURES as OPERATIONS
 from plimsoll.analysis.files.phases import MEASURES as PHASES
-from plimsoll.analysis.metric import Measures, Metric
+from plimsoll.analysis.metric import TRANSACTION, Measures, Metric
 from plimsoll.analysis.probes.metrics import PROBE_METRICS
 from plimsoll.analysis.probes.page_cache import probe_metrics
 from plimsoll.analysis.probes.writeback import WRITEBACK_METRICS, writeback_metrics
@@ -30,9 +31,16 @@ JUDGED = "throughput_per_second"
 JUDGED_OPEN = "latency_ns_p99"
 
 
-def metric_of(key: object) -> Metric:
-    """The metric of that name; the usual one where a verdict names none that is known."""
-    return METRICS.get(str(key)) or METRICS[JUDGED]
+def metric_of(key: object, verdict: Mapping[str, Any] | None = None) -> Metric:
+    """The metric of that name, in the words of a verdict's workload; the usual one where a verdict names none that is
+    known."""
+    metric = METRICS.get(str(key)) or METRICS[JUDGED]
+    return metric if verdict is None else metric.of(unit_of_work(verdict))
+
+
+def unit_of_work(verdict: Mapping[str, Any]) -> str:
+    """What a verdict calls a unit of work; verdicts of before said nothing of it."""
+    return str(verdict.get("unit_of_work") or TRANSACTION)
 
 
 def shown_for(experiment: dict[str, Any]) -> list[str]:

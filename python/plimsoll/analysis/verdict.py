@@ -24,6 +24,7 @@ from plimsoll.analysis.statistics.intervals import BLOCKS_MIN, CONFIDENCE, grade
 from plimsoll.analysis.trial import generator, histograms, latency, placement, throughput
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.analysis.trial.standstill import bounds
+from plimsoll.analysis.workloads import of_settings
 from plimsoll.record import Run, Trial
 from plimsoll.record.judged_trial import Placements
 from plimsoll.record.summary import Identity, accounted, summed
@@ -266,7 +267,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         compare_levels(group, used, twins(entries), METRICS[judged], relevant - 1, method)
         for group in groups(run.plan, run.experiment)
     ]
-    treatments = _treatments(run, entries)
+    treatments, unit = _treatments(run, entries), of_settings(run.experiment).unit
     context = Context(run, read, used, comparisons, treatments, relevant - 1, spread_log, {}, [], twins(entries))
     of_parts = [caveat for part in parts.PARTS for caveat in part.caveats(context)]
     core: Verdict = {
@@ -276,6 +277,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "title": run.data.get("title") or run.data.get("experiment"),
         "quick": bool(run.data.get("quick")),
         "metric": judged,
+        "unit_of_work": unit,
         "relevant_ratio": relevant,
         "alpha": ALPHA,
         "confidence": CONFIDENCE,
@@ -302,7 +304,7 @@ def analyse(run: Run, read: Mapping[str, Any] | None = None) -> Json:
         "metrics": {
             key: {"label": m.label, "unit": m.unit, "scale": m.scale, "definition": m.definition}
             for key in shown_for(run.experiment)
-            for m in (METRICS[key],)
+            for m in (METRICS[key].of(unit),)
         },
     }
     return {**core, **_judge_parts(context)}

@@ -7,6 +7,7 @@ of its own, and is a line of workloads.py.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from plimsoll.analysis.metric import TRANSACTION
 from plimsoll.record import Trial
 from plimsoll.record.summary import Summary
 
@@ -24,6 +25,8 @@ class Workload:
     """How the trials of one workload are judged."""
 
     name: str
+    # What a unit of its work is called.
+    unit: str = TRANSACTION
     # Whether a trial is made of whole tests: then it is no stream that could be steady, and has no rate to compare.
     is_of_tests: bool = False
     # Whether the load is itself what is under test: then no server waits for it, and all of its CPU time is the result.

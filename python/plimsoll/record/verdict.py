@@ -299,6 +299,7 @@ class Verdict(TypedDict):
     title: str | None
     quick: bool
     metric: str
+    unit_of_work: str
     relevant_ratio: float
     alpha: float
     confidence: float

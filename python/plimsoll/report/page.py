@@ -12,6 +12,7 @@ from typing import Any
 
 from altair.utils.schemapi import debug_mode
 
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.record import Run, open_run, writer
 from plimsoll.record.run import read_json
 from plimsoll.report.drawing import tables, theme
@@ -78,6 +79,7 @@ def _folds(page: Page, drawn: Drawn, is_with_files: bool) -> list[Fold]:
             "figures": figures,
             "drawn": any(figure.spec is not None for figure in figures),
             "with_files": is_with_files,
+            "work": unit_of_work(page.verdict),
         }
         text = piece(section.template, {**section.context(page), **common})
         if text.strip():

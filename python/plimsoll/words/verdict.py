@@ -6,7 +6,7 @@ Says nothing the verdict does not hold.
 from typing import Any
 
 from plimsoll.analysis.metric import EVIDENCE, Metric
-from plimsoll.analysis.metrics import METRICS, metric_of
+from plimsoll.analysis.metrics import METRICS, metric_of, unit_of_work
 from plimsoll.analysis.statistics.intervals import BLOCKS_MIN
 from plimsoll.record.verdict import Comparison, Equals, GeneratorOfRun, Mean
 from plimsoll.words import parts
@@ -59,7 +59,7 @@ def answers(verdict: Json) -> list[Said]:
 
 def _alone(verdict: Json) -> str:
     """What a run of one treatment found: what would be judged, with its interval."""
-    metric = metric_of(verdict["metric"])
+    metric = metric_of(verdict["metric"], verdict)
     for treatment in verdict["treatments"]:
         mean, shown = _metric(verdict, treatment, metric.key), metric.shown
         if mean:
@@ -114,7 +114,9 @@ def figure_lines(verdict: Json) -> list[str]:
     for part in parts.SENTENCES:
         if lines := part.figures(verdict):
             return lines
-    rows = [_row(verdict, comparison, metric_of(verdict["metric"])) for comparison in verdict["comparisons"][:1]]
+    rows = [
+        _row(verdict, comparison, metric_of(verdict["metric"], verdict)) for comparison in verdict["comparisons"][:1]
+    ]
     return [row for row in rows if row]
 
 
@@ -125,8 +127,9 @@ def evidence_lines(verdict: Json, most: int) -> list[str]:
 
     Rates of another unit of work say nothing beside what is judged: a stream's queries differ by orders of magnitude.
     """
-    judged = metric_of(verdict["metric"])
-    beside = [metric for metric in METRICS.values() if EVIDENCE in metric.shown_in and metric is not judged]
+    judged, unit = metric_of(verdict["metric"], verdict), unit_of_work(verdict)
+    others = (metric for key, metric in METRICS.items() if key != judged.key)
+    beside = [metric.of(unit) for metric in others if EVIDENCE in metric.shown_in]
     alike = [metric for metric in beside if metric.work in (None, judged.work)]
     for comparison in [compared for compared in verdict["comparisons"] if _tells(compared)][:1]:
         ordered = sorted(alike, key=lambda metric: -_spread(verdict, comparison, metric))

@@ -257,3 +257,13 @@ def test_what_workers_did_is_told_by_request_and_by_process(run: Path) -> None:
     assert (first["name"], first["number"], second["number"], program["role"]) == ("nginx", 1, 2, "program")
     assert first["shares"]["cpu"]["value"] == pytest.approx(0.01)
     assert sum(mean["value"] for mean in second["shares"].values()) == pytest.approx(1)
+
+
+def test_a_web_server_s_unit_of_work_is_a_request(run: Path) -> None:
+    verdict = analyse(open_run(run))
+    assert verdict["unit_of_work"] == "request"
+    assert verdict["metrics"]["throughput_per_second"]["unit"] == "requests/s"
+    page = write_report(run).read_text()
+    assert '<th class="n">requests/s</th>' in section(page, "trials") and "KiB/request" in section(page, "levels")
+    for key in ("levels", "trials", "time"):
+        assert "transaction" not in section(page, key).split('"spec"')[0].lower(), key

@@ -8,7 +8,7 @@ from typing import Final
 from plimsoll.analysis.files.document import Kind, Mix, MixMoved, Operations
 from plimsoll.analysis.files.metrics import BYTES_RATE, CPU_COST, FILE_SERVING, FILES, MIX_METRICS
 from plimsoll.analysis.files.moved import RULE, moved
-from plimsoll.analysis.metric import Measures
+from plimsoll.analysis.metric import OPERATION, Measures
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
@@ -129,5 +129,5 @@ def _judge(context: Context) -> Operations | None:
 
 PART = Part("operations", _judge)
 MEASURES: Final = Measures(MIX_METRICS, values)
-MIX: Final = Workload(FILES, is_its_own_target=True, is_committed_as_done=False)
-DBENCH_LIKE: Final = Workload(FILE_SERVING, is_its_own_target=True, is_committed_as_done=False)
+MIX: Final = Workload(FILES, unit=OPERATION, is_its_own_target=True, is_committed_as_done=False)
+DBENCH_LIKE: Final = Workload(FILE_SERVING, unit=OPERATION, is_its_own_target=True, is_committed_as_done=False)

@@ -6,6 +6,7 @@ A trial has each phase once, so intervals are over blocks, as of any metric.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from plimsoll.analysis.files import members
@@ -21,7 +22,7 @@ from plimsoll.analysis.files.metrics import (
     rate_of,
 )
 from plimsoll.analysis.files.moved import RULE, moved
-from plimsoll.analysis.metric import Measures
+from plimsoll.analysis.metric import OPERATION, Measures
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.statistics.intervals import over_blocks
 from plimsoll.analysis.statistics.means import as_mean
@@ -147,5 +148,7 @@ def _judge(context: Context) -> Phases | None:
 
 PART = Part("phases", _judge)
 MEASURES: Final = Measures(PHASE_METRICS, values)
-BONNIE_LIKE: Final = Workload(RAW_STORAGE, is_of_tests=True, is_its_own_target=True, is_committed_as_done=False)
-IOZONE_LIKE: Final = Workload(SEQUENTIAL_IO, is_of_tests=True, is_its_own_target=True, is_committed_as_done=False)
+BONNIE_LIKE: Final = Workload(
+    RAW_STORAGE, unit=OPERATION, is_of_tests=True, is_its_own_target=True, is_committed_as_done=False
+)
+IOZONE_LIKE: Final = replace(BONNIE_LIKE, name=SEQUENTIAL_IO)

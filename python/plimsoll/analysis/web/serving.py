@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from plimsoll.analysis.metric import Measures
+from plimsoll.analysis.metric import REQUEST, Measures
 from plimsoll.analysis.part import Context, Part
 from plimsoll.analysis.probes import page_cache
 from plimsoll.analysis.probes.page_cache import probe_metrics
@@ -297,4 +297,4 @@ def _caveats(trial: Trial, _read: Any) -> list[str]:
 
 PART = Part("web_serving", _judge, trial_caveats=_caveats)
 MEASURES: Final = Measures(WEB_METRICS, values)
-WEB_SERVING: Final = Workload(WEB, is_committed_as_done=False)
+WEB_SERVING: Final = Workload(WEB, unit=REQUEST, is_committed_as_done=False)

@@ -18,7 +18,7 @@ _HEIGHT, _STEP_MAX, _WIDTH_MIN, _LETTER, _NAME_LETTERS = 230, 44, 160, 6, 24
 
 def answer_figure(verdict: Json) -> Figure | None:
     """Each level of the first comparison with its interval; None where nothing is compared or has a value."""
-    judged = metric_of(verdict["metric"])
+    judged = metric_of(verdict["metric"], verdict)
     for comparison in verdict["comparisons"][:1]:
         rows = _rows(comparison, judged)
         if not rows:

@@ -4,6 +4,7 @@ from typing import Any
 
 import altair as alt
 
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.report.drawing.figure import Figure, level_x, panel_width, spec_of
 from plimsoll.report.drawing.marks import by_colour, decade_ticks, intervals, side_by_side, titled
 from plimsoll.words.levels import at_words
@@ -21,11 +22,12 @@ _SHAPES = {"p50": "circle", "p90": "triangle-up", "p95": "triangle-down", "p99":
 def latency_figure(verdict: Json) -> Figure:
     """Percentiles on a logarithmic axis, the kind of transaction chosen from a list."""
     name, title = "latency", "Latency from planned start to last reply"
+    work = unit_of_work(verdict)
     kinds = sorted({kind for entry in verdict["treatments"].values() for kind in entry["latency_ns"]})
     if not verdict["comparisons"] or not kinds:
-        return Figure(name, title, absent="no trial that entered the verdict has transactions on record")
+        return Figure(name, title, absent=f"no trial that entered the verdict has {work}s on record")
     kinds = ["all", *(kind for kind in kinds if kind != "all")]
-    select = alt.param("kind", bind=alt.binding_select(options=kinds, name="transaction "), value=kinds[0])
+    select = alt.param("kind", bind=alt.binding_select(options=kinds, name=f"{work} "), value=kinds[0])
     width = panel_width(len(verdict["comparisons"][:3]))
     panels, is_unbounded = [], False
     for comparison in verdict["comparisons"]:
@@ -66,9 +68,9 @@ def latency_figure(verdict: Json) -> Figure:
     chart = side_by_side(panels, 3, y="shared")
     caption = (
         "Percentile of each trial, then mean over blocks with a 95 % t interval. A percentile is drawn only when at "
-        "least ten transactions of the trial lie beyond it. Logarithmic axis."
+        f"least ten {work}s of the trial lie beyond it. Logarithmic axis."
         + (
-            " A percentile that lies among transactions without a timely answer in some block has no bound: it is "
+            f" A percentile that lies among {work}s without a timely answer in some block has no bound: it is "
             "drawn at the least that it can be, without an interval."
             if is_unbounded
             else ""

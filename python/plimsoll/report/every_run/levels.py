@@ -24,7 +24,7 @@ _MAIN = (
 
 def main_figure(verdict: Json) -> Figure:
     """What is judged, with everything the verdict rests on."""
-    judged = metric_of(verdict["metric"])
+    judged = metric_of(verdict["metric"], verdict)
     shown, name = judged.shown, judged.name
     return levels_figure(
         verdict,
@@ -42,7 +42,7 @@ def main_figure(verdict: Json) -> Figure:
 def level_tables(verdict: Json) -> list[Json]:
     """One table a comparison: the levels with what decides between them."""
     tables = []
-    judged = metric_of(verdict["metric"])
+    judged = metric_of(verdict["metric"], verdict)
     unit, form_judged, scale = _judged_form(judged)
     for comparison in verdict["comparisons"]:
         rows = []
@@ -96,7 +96,7 @@ def _context(page: Page) -> Json:
     return {
         "tables": level_tables(page.verdict),
         "tables_shown": _TABLES_SHOWN,
-        "judged": metric_of(page.verdict["metric"]).name,
+        "judged": metric_of(page.verdict["metric"], page.verdict).name,
     }
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.analysis.probes.block_requests import depth_mean, dominant, rates, spent_share, time_of_all
 from plimsoll.analysis.probes.document import BlockRequests, EndCount, Ends, Requests
 from plimsoll.report.drawing.tables import number, trials_words
@@ -39,15 +40,15 @@ def block_part(verdict: Json) -> Json | None:
     block: dict[str, BlockRequests] | None = verdict.get("block")
     if not block:
         return None
-    labels = treatment_labels(verdict)
-    return {"treatments": [_treatment(labels.get(name, name), one) for name, one in block.items()]}
+    labels, unit = treatment_labels(verdict), unit_of_work(verdict)
+    return {"treatments": [_treatment(labels.get(name, name), unit, one) for name, one in block.items()]}
 
 
-def _treatment(label: str, one: BlockRequests) -> Json:
+def _treatment(label: str, unit: str, one: BlockRequests) -> Json:
     lost = ", ".join(f"{count:,} {what}" for what, count in one["lost"].items())
     return {
         "label": label,
-        "of": f"{trials_words(one['trials'])}, {number(one['transactions'], ',.0f')} transactions",
+        "of": f"{trials_words(one['trials'])}, {number(one['transactions'], ',.0f')} {unit}s",
         "file_systems": ", ".join(one["file_systems"]),
         "lost": f"Lower bounds: the probe lost events ({lost})." if lost else "",
         "absent": " ".join(f"Not measured: {what}: {why}." for what, why in one["absent"].items()),

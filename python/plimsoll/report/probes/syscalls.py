@@ -3,6 +3,7 @@
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.analysis.probes.document import Call, Calls, Summed, Sync, Syncs, SystemCalls, Timed
 from plimsoll.analysis.probes.syscalls import PARTS, Together, call_rates, sync_parts, together
 from plimsoll.report.drawing.tables import NONE, number, trials_words
@@ -47,27 +48,27 @@ def system_calls_part(verdict: Json) -> Json | None:
     syscalls: SystemCalls | None = verdict.get("syscalls")
     if not syscalls:
         return None
-    labels = treatment_labels(verdict)
+    labels, unit = treatment_labels(verdict), unit_of_work(verdict)
     return {
         "columns": list(COLUMNS.values()),
         "parts": list(PART_NAMES.values()),
-        "calls": [_calls(labels.get(name, name), sums) for name, sums in syscalls["calls"].items()],
-        "syncs": [_syncs(labels.get(name, name), sums) for name, sums in syscalls["syncs"].items()],
+        "calls": [_calls(labels.get(name, name), unit, sums) for name, sums in syscalls["calls"].items()],
+        "syncs": [_syncs(labels.get(name, name), unit, sums) for name, sums in syscalls["syncs"].items()],
     }
 
 
-def _head(label: str, sums: Summed) -> Json:
+def _head(label: str, unit: str, sums: Summed) -> Json:
     lost = ", ".join(f"{count:,} {what}" for what, count in sums["lost"].items())
     return {
         "label": label,
-        "of": f"{trials_words(sums['trials'])}, {number(sums['transactions'], ',.0f')} transactions",
+        "of": f"{trials_words(sums['trials'])}, {number(sums['transactions'], ',.0f')} {unit}s",
         "lost": f"Lower bounds: the probe lost events ({lost})." if lost else "",
     }
 
 
-def _calls(label: str, sums: Calls) -> Json:
+def _calls(label: str, unit: str, sums: Calls) -> Json:
     return {
-        **_head(label, sums),
+        **_head(label, unit, sums),
         "rows": [_class_row(name, kinds) for name, kinds in sums["classes"].items()],
         "details": [
             _call_row(name, kind, kinds[kind], sums["transactions"])
@@ -153,11 +154,11 @@ def _call_row(name: str, kind: str, sums: Timed, transactions: int | None) -> Js
     }
 
 
-def _syncs(label: str, sums: Syncs) -> Json:
+def _syncs(label: str, unit: str, sums: Syncs) -> Json:
     absent = ", ".join(sums["absent"])
     why = next(iter(sums["absent"].values()), "")
     return {
-        **_head(label, sums),
+        **_head(label, unit, sums),
         "rows": [
             _sync_row(name, call, of_call, sums["transactions"])
             for name, calls in sums["classes"].items()

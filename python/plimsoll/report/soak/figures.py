@@ -19,9 +19,9 @@ Json = dict[str, Any]
 _PLAIN, _BEFALLEN = "as the one before left it", "something befell it"
 
 
-def rounds_figure(found: SoakOfRun, *, is_small: bool = False) -> Figure:
+def rounds_figure(verdict: Json, found: SoakOfRun, *, is_small: bool = False) -> Figure:
     """The figure of each round, with the places where they changed for good."""
-    name, metric = ("answer" if is_small else "rounds"), metric_of(found["metric"])
+    name, metric = ("answer" if is_small else "rounds"), metric_of(found["metric"], verdict)
     title = f"{metric.name[:1].upper()}{metric.name[1:]} of the rounds"
     shown, remarks = metric.shown, {row["round"]: row["remarks"] for row in found["drift"]["rounds"]}
     rows = [

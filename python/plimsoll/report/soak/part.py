@@ -50,7 +50,7 @@ def _context(page: Page) -> Json:
     kernel = kernel_of(page.verdict)
     events = [] if kernel is None else kernel["events"]
     return {
-        "unit": metric_of(found["metric"]).shown.unit,
+        "unit": metric_of(found["metric"], page.verdict).shown.unit,
         "rows": _rows(found),
         "count": len(found["each"]),
         "steps": [
@@ -74,12 +74,12 @@ def _applies(page: Page) -> bool:
 def _figures(page: Page) -> Any:
     found = sentences.soak_of(page.verdict)
     assert found is not None  # as above
-    return [rounds_figure(found), vmstat_figure(page)]
+    return [rounds_figure(page.verdict, found), vmstat_figure(page)]
 
 
 def _shows(page: Page) -> Any:
     found = sentences.soak_of(page.verdict)
-    figure = None if found is None else rounds_figure(found, is_small=True)
+    figure = None if found is None else rounds_figure(page.verdict, found, is_small=True)
     return None if figure is None or figure.spec is None else figure
 
 

@@ -46,7 +46,7 @@ def scaling_part(verdict: Json) -> Json | None:
         "factors": _factor_tables(scaling) if scaling else [],
         "rows": _rows(scaling) if scaling else [],
         "rows_label": "clients",
-        "unit": metric_of(scaling["metric"] if scaling else None).shown.unit,
+        "unit": metric_of(scaling["metric"] if scaling else None, verdict).shown.unit,
         "laws": [_law(law, metric_of(scaling["metric"]).shown.factor) for law in scaling["laws"]] if scaling else [],
         "method": scaling["method"] if scaling else "",
         "memory": _memory_tables(by_memory) if by_memory else [],

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from plimsoll.analysis.metrics import metric_of
+from plimsoll.analysis.metric import Display
+from plimsoll.analysis.metrics import metric_of, unit_of_work
 from plimsoll.analysis.studies.document import MemoryRow, MemoryScaling, Scaling
 from plimsoll.record import Run
 from plimsoll.report.drawing import theme
@@ -33,15 +34,16 @@ def scaling_figures(run: Run, verdict: Json) -> list[Figure]:
     by_memory: MemoryScaling | None = verdict.get("memory_scaling")
     figures = []
     if found:
-        figures.append(_throughput(found, "cpus", study.get("scaling", "")))
+        shown = metric_of(found["metric"], verdict).shown
+        figures.append(_throughput(found, shown, "cpus", study.get("scaling", "")))
         if any(law["over"] == "clients" for law in found["laws"]):
-            figures.append(_throughput(found, "clients", ""))
+            figures.append(_throughput(found, shown, "clients", ""))
     if by_memory:
-        figures.append(pairs_figure(by_memory, study.get("memory", "")))
+        figures.append(pairs_figure(by_memory, unit_of_work(verdict), study.get("memory", "")))
     return figures
 
 
-def _throughput(scaling: Scaling, over: Literal["cpus", "clients"], original: str) -> Figure:
+def _throughput(scaling: Scaling, shown: Display, over: Literal["cpus", "clients"], original: str) -> Figure:
     other: Literal["cpus", "clients"] = "clients" if over == "cpus" else "cpus"
     x_title = "CPUs of the server" if over == "cpus" else "clients"
     name, title = (
@@ -52,7 +54,6 @@ def _throughput(scaling: Scaling, over: Literal["cpus", "clients"], original: st
     if not placed:
         return Figure(name, title, absent="no trial that entered the verdict has a throughput", original=original)
     series = {row[other]: _series(other, row[other]) for row in sorted(placed, key=lambda row: row[other] or 0)}
-    shown = metric_of(scaling["metric"]).shown
     rows = [_in_units(row, shown.factor) for row in placed]
     panels = []
     ats = [at_words(row) for row in placed]
@@ -133,12 +134,12 @@ def _panel(
     return titled(chart, at)
 
 
-def pairs_figure(memory: MemoryScaling, original: str) -> Figure:
+def pairs_figure(memory: MemoryScaling, work: str, original: str) -> Figure:
     """Throughput, CPU cost and steal by memory size, the knob on and off side by side."""
     name, title = "memory-pairs", f"Throughput with its CPU cost, {memory['knob']['label']} on and off"
     measures: tuple[tuple[Measure, str, float], ...] = (
-        ("throughput_per_second", "transactions/s", 1.0),
-        ("cpu_ns_per_transaction", "CPU, µs a transaction", 1e-3),
+        ("throughput_per_second", f"{work}s/s", 1.0),
+        ("cpu_ns_per_transaction", f"CPU, µs a {work}", 1e-3),
         ("cpu_steal_share", "steal, % of CPU time", 100.0),
     )
     names = [f"{memory['knob']['label']} {end}" for end in (memory["knob"]["off"], memory["knob"]["on"])]

@@ -5,6 +5,7 @@ from typing import Any
 import altair as alt
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.analysis.windows.document import Closing, WindowRate
 from plimsoll.report.drawing import theme
 from plimsoll.report.drawing.figure import WIDTH, Figure, panel_width, spec_of
@@ -70,6 +71,7 @@ def rates_figure(verdict: Json) -> Figure:
     """A small point a window."""
     name, title = "windows-rates", "Throughput of every window"
     rows: list[WindowRate] = verdict["windows"]["rates"]
+    work = unit_of_work(verdict)
     if not rows:
         return Figure(name, title, absent="no window entered the verdict")
     labels = treatment_labels(verdict)
@@ -84,22 +86,22 @@ def rates_figure(verdict: Json) -> Figure:
             for row in rows
             if row["block"] == block
         ]
-        panels.append(_block(f"block {block}", colour, width))
+        panels.append(_block(f"block {block}", work, colour, width))
     chart = side_by_side(panels, _BLOCKS_A_ROW, y="shared")
     caption = (
-        "Transactions that ended between the end of the lead-in and the end of the window, divided by that time. "
-        "Windows of one round lie side by side, so what goes on for minutes affects all treatments alike."
+        f"{work.capitalize()}s that ended between the end of the lead-in and the end of the window, divided by that "
+        "time. Windows of one round lie side by side, so what goes on for minutes affects all treatments alike."
     )
     return Figure(name, title, caption, spec=spec_of(chart, datasets))
 
 
-def _block(name: str, colour: alt.Color, width: int) -> Any:
+def _block(name: str, work: str, colour: alt.Color, width: int) -> Any:
     return (
         alt.Chart(alt.NamedData(name=name))
         .mark_point(filled=True, size=11, opacity=0.55)
         .encode(
             alt.X("seconds:Q", title="seconds", axis=alt.Axis(tickCount=4), scale=alt.Scale(nice=False)),
-            alt.Y("rate:Q", title="transactions/s", axis=alt.Axis(format="~s", tickCount=5)),
+            alt.Y("rate:Q", title=f"{work}s/s", axis=alt.Axis(format="~s", tickCount=5)),
             colour,
             tooltip=[
                 alt.Tooltip("treatment:N"),

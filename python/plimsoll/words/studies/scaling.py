@@ -36,7 +36,7 @@ def _line(verdict: Json, law: Law) -> str | None:
     if not alike:
         return None
     row = max(alike, key=lambda one: int(one["cpus"]))
-    work = f"{metric_of(verdict['scaling'].get('metric')).work}s"
+    work = f"{metric_of(verdict['scaling'].get('metric'), verdict).work}s"
     text = f"{where(law)}{many(row['cpus'], 'CPU')} {_verb(row['cpus'])} {times(row)} the {work} of {row['fewest']}"
     return f"{text}{_judged(verdict, row)}; {law_words(law)}"
 
