@@ -13,7 +13,9 @@ fn main() {
     let plain = |seed, protocol| World { again_one_in: 25, keeps_markers: true, ..World::new(seed, protocol, 400) };
     let whole = |seed, protocol| World { again_one_in: 0, ..plain(seed, protocol) };
     let moved = Damage { moved_one_in: 6, moved_by: 4, ..Damage::default() };
-    let lossy = Damage { lost_one_in: 150, ..Damage::default() };
+    let repeated = Damage { repeated_one_in: 8, ..Damage::default() };
+    let lost = Damage { lost_one_in: 150, ..Damage::default() };
+    let lossy = |seed, protocol| World { damage: lost, is_cut_anywhere: false, ..whole(seed, protocol) };
     let ng = Format { is_ng: true, ..Format::PLAIN };
     let captures = [
         ("nfs3", plain(1, Protocol::Nfs3), Format::PLAIN),
@@ -22,10 +24,16 @@ fn main() {
         ("nfs41", plain(4, Protocol::Nfs4(1)), Format { is_ns: false, ..Format::PLAIN }),
         ("nfs42-cooked", whole(5, Protocol::Nfs4(2)), Format { link: 276, is_ipv6: true, ..ng }),
         ("nfs3-fragments", World { fragment: 700, segment: 300, ..whole(6, Protocol::Nfs3) }, Format::PLAIN),
+        ("nfs40-repeated", World { damage: repeated, ..plain(11, Protocol::Nfs4(0)) }, Format::PLAIN),
+        ("nfs42-repeated", World { damage: repeated, ..plain(12, Protocol::Nfs4(2)) }, ng),
         ("nfs3-moved", World { damage: moved, ..whole(7, Protocol::Nfs3) }, Format::PLAIN),
+        ("nfs40-moved", World { damage: moved, ..whole(13, Protocol::Nfs4(0)) }, Format::PLAIN),
         ("nfs41-moved", World { damage: moved, ..whole(8, Protocol::Nfs4(1)) }, Format { is_big_endian: true, ..ng }),
-        ("nfs3-lossy", World { damage: lossy, is_cut_anywhere: false, ..whole(9, Protocol::Nfs3) }, Format::PLAIN),
-        ("nfs41-lossy", World { damage: lossy, is_cut_anywhere: false, ..whole(10, Protocol::Nfs4(1)) }, ng),
+        ("nfs42-moved", World { damage: moved, ..whole(14, Protocol::Nfs4(2)) }, ng),
+        ("nfs3-lossy", lossy(9, Protocol::Nfs3), Format::PLAIN),
+        ("nfs40-lossy", lossy(15, Protocol::Nfs4(0)), Format { is_vlan: true, ..Format::PLAIN }),
+        ("nfs41-lossy", lossy(10, Protocol::Nfs4(1)), ng),
+        ("nfs42-lossy", lossy(16, Protocol::Nfs4(2)), Format { link: 276, ..ng }),
     ];
     for (name, world, format) in captures {
         let (packets, known) = world.make();
