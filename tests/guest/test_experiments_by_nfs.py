@@ -75,7 +75,7 @@ def test_noac_asks_for_attributes_and_the_page_says_by_how_much(laboratory: Labo
     read = effects["rsize = wsize", "1 KiB", "read"]
     assert read["ratio"]["value"] == pytest.approx(8, rel=0.02)
     page = write_report(laboratory.out).read_text()
-    assert "GETATTR calls of a transaction, attribute caching noac against default: " in page
+    assert "GETATTR calls a transaction, attribute caching noac against default: " in page
 
 
 def test_the_type_of_query_decides_its_calls(laboratory: Laboratory) -> None:

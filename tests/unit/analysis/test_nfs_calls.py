@@ -78,16 +78,58 @@ def test_a_level_is_set_against_the_first_with_all_else_equal(tmp_path: Path) ->
                 size = int(rsize)
                 trials.append((block, {"ac": ac, "rsize": rsize}, rows(reads, getattrs, size), {}))
     found = judged(tmp_path, trials, *factors)
-    effects = {(effect["factor"], effect["what"]): effect for effect in found["effects"]}
-    noac = effects["ac", "getattr"]
-    assert (noac["first"]["value"], noac["second"]["value"]) == (pytest.approx(0.2), pytest.approx(4.2))
-    assert noac["difference"]["value"] == pytest.approx(4.0)
-    assert noac["ratio"]["value"] == pytest.approx(21, rel=0.01)
-    assert effects["ac", "read"]["difference"]["value"] == pytest.approx(0)
-    assert effects["rsize", "read"]["ratio"]["value"] == pytest.approx(8)
-    lines = sentences.effect_lines({"nfs_calls": found})
-    assert lines[0].startswith("READ calls of a transaction, rsize 1024 against 8192: 1.00 to 8.00 (+7.00")
-    assert any("noac against default" in line and "GETATTR" in line for line in lines)
+    effects = {(effect["factor"], effect["at"], effect["what"]): effect for effect in found["effects"]}
+    for size in ("8192", "1024"):
+        noac = effects["ac", f"rsize {size}", "getattr"]
+        assert (noac["first"]["value"], noac["second"]["value"]) == (pytest.approx(0.2), pytest.approx(4.2))
+        assert noac["difference"]["value"] == pytest.approx(4.0)
+        assert noac["ratio"]["value"] == pytest.approx(21, rel=0.01)
+        assert effects["ac", f"rsize {size}", "read"]["difference"]["value"] == pytest.approx(0)
+    assert effects["rsize", "ac noac", "read"]["ratio"]["value"] == pytest.approx(8)
+    assert sentences.lead_lines({"nfs_calls": found}) == [], "where times count, they lead"
+    in_guest = {"nfs_calls": found, "guest": {"cannot": ["speed"]}}
+    leads = sentences.lead_lines(in_guest)
+    assert [line.partition(": ")[0] for line in leads] == [
+        "READ calls a transaction, rsize 1024 against 8192 at ac default",
+        "GETATTR calls a transaction, ac noac against default at rsize 8192",
+    ]
+    assert leads[0].partition(": ")[2].startswith("1.00 to 8.00 (+7.00")
+    rest = sentences.effect_lines(in_guest)
+    assert rest and not set(rest) & set(leads), "what leads is not told again"
+    assert sentences.effect_lines({"nfs_calls": found})[0] == leads[0]
+
+
+def test_data_that_fit_and_data_that_do_not_are_not_averaged(tmp_path: Path) -> None:
+    """A scan reads nothing of what memory holds: its effect at one scale says nothing of that at the other."""
+    factors = [world.factor("query", "scan", "index"), world.factor("scale", "1", "5")]
+    reads = {("scan", "1"): 10, ("scan", "5"): 800, ("index", "1"): 10, ("index", "5"): 20}
+    trials = [
+        (block, {"query": query, "scale": scale}, rows(count, 5), {})
+        for block in (1, 2, 3)
+        for (query, scale), count in reads.items()
+    ]
+    found = judged(tmp_path, trials, *factors)["effects"]
+    at = {(one["factor"], one["at"]): one["difference"]["value"] for one in found if one["what"] == "read"}
+    assert at == {
+        ("query", "scale 1"): pytest.approx(0),
+        ("query", "scale 5"): pytest.approx(-78),
+        ("scale", "query scan"): pytest.approx(79),
+        ("scale", "query index"): pytest.approx(1),
+    }
+
+
+def test_many_settings_of_the_others_are_taken_together(tmp_path: Path) -> None:
+    sizes = [str(1024 << number) for number in range(part.APART_MAX + 1)]
+    factors = [world.factor("ac", "default", "noac"), world.factor("rsize", *sizes)]
+    trials = [
+        (1, {"ac": ac, "rsize": size}, rows(10 + place, getattrs), {})
+        for place, size in enumerate(sizes)
+        for ac, getattrs in (("default", 2), ("noac", 42))
+    ]
+    found = judged(tmp_path, trials, *factors)["effects"]
+    (noac,) = [one for one in found if (one["factor"], one["what"]) == ("ac", "getattr")]
+    assert (noac["at"], noac["difference"]["value"]) == ("", pytest.approx(4.0))
+    assert {one["at"] for one in found if one["factor"] == "rsize"} == {"ac default", "ac noac"}
 
 
 def test_both_accounts_agree_or_say_where_they_do_not(tmp_path: Path) -> None:

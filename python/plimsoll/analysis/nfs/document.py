@@ -151,6 +151,7 @@ class NfsEffect(TypedDict):
     factor: str
     level: str
     against: str
+    at: NotRequired[str]  # the other factors; "": they stand still, or all of theirs together
     what: str  # a group, or "calls"
     first: Mean
     second: Mean

@@ -29,6 +29,7 @@ from plimsoll.record.verdict import Mean, Used
 
 Json = dict[str, Any]
 CALLS: Final = "calls"
+APART_MAX: Final = 4  # settings of the other factors that effects are told by
 PERCENTILES: Final = {"reply_ns_p50": 50, "reply_ns_p95": 95, "reply_ns_p99": 99}
 
 
@@ -232,25 +233,37 @@ def _accounts(mine: Sequence[NfsTrial]) -> list[NfsAccount] | None:
 
 
 def effects(plan: Json, each: Rates) -> list[NfsEffect]:
-    """Each level of a factor against its first one: within the block, all other factors equal."""
+    """Each level of a factor against its first one: within the block, all other factors equal.
+
+    Where the others have a few settings, by each of them: a mean over data that fit memory and data that do not is
+    that of neither.
+    """
     rows: list[NfsEffect] = []
     for factor in plan.get("factors") or []:
         labels = [str(level["label"]) for level in factor["levels"]]
         by_rest = _by_rest(plan, str(factor["path"]))
-        measured = [label for label in labels if any(_has(each, pairs.get(label)) for pairs in by_rest)]
+        measured = [label for label in labels if any(_has(each, pairs.get(label)) for _, pairs in by_rest)]
+        if not measured:
+            continue
+        compared = [one for one in by_rest if sum(_has(each, name) for name in one[1].values()) > 1]
+        apart = [[one] for one in compared] if len(compared) <= APART_MAX else [compared]
+        varying = {key for rest, _ in compared for key, level in rest.items() if level != compared[0][0].get(key)}
         for label in measured[1:]:
-            pairs = [
-                (block, name, pairs[label])
-                for pairs in by_rest
-                if (name := pairs.get(measured[0])) is not None and label in pairs
-                for block in sorted({block for block, _ in each})
-                if (block, name) in each and (block, pairs[label]) in each
-            ]
-            rows += (
-                effect
-                for what in (CALLS, *GROUPS)
-                if (effect := _effect(factor, measured[0], label, what, pairs, each)) is not None
-            )
+            for together in apart:
+                pairs = [
+                    (block, name, of_rest[label])
+                    for _, of_rest in together
+                    if (name := of_rest.get(measured[0])) is not None and label in of_rest
+                    for block in sorted({block for block, _ in each})
+                    if (block, name) in each and (block, of_rest[label]) in each
+                ]
+                rest = together[0][0] if len(together) == 1 else {}
+                at = {key: level for key, level in rest.items() if key in varying}
+                rows += (
+                    effect
+                    for what in (CALLS, *GROUPS)
+                    if (effect := _effect(plan, factor, (measured[0], label, what), at, pairs, each)) is not None
+                )
     return rows
 
 
@@ -258,15 +271,15 @@ def _has(each: Rates, treatment: str | None) -> bool:
     return any(name == treatment for _, name in each)
 
 
-def _by_rest(plan: Json, path: str) -> list[dict[str, str]]:
-    """Treatments that differ in this factor alone: {level: treatment} of each."""
+def _by_rest(plan: Json, path: str) -> list[tuple[dict[str, str], dict[str, str]]]:
+    """Treatments that differ in this factor alone: the levels of the others, and {level: treatment}."""
     found: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
     for name, treatment in (plan.get("treatments") or {}).items():
         levels = {key: str(value) for key, value in (treatment.get("levels") or {}).items()}
         rest = tuple(sorted((key, value) for key, value in levels.items() if key != path))
         if path in levels:
             found.setdefault(rest, {})[levels[path]] = name
-    return list(found.values())
+    return [(dict(rest), of_rest) for rest, of_rest in found.items()]
 
 
 def _rates(one: NfsTrial) -> dict[str, float]:
@@ -276,9 +289,16 @@ def _rates(one: NfsTrial) -> dict[str, float]:
 
 
 def _effect(
-    factor: Json, against: str, level: str, what: str, pairs: Sequence[tuple[int, str, str]],
+    plan: Json,
+    factor: Json,
+    compared: tuple[str, str, str],
+    at: dict[str, str],
+    pairs: Sequence[tuple[int, str, str]],
     each: Rates,
-) -> NfsEffect | None:  # fmt: skip
+) -> NfsEffect | None:
+    """`compared`: the level that the other one is set against, the other one, and what of the calls; `at`: by path."""
+    against, level, what = compared
+    names = {str(one["path"]): str(one.get("label") or one["path"]) for one in plan["factors"]}
     by_block: dict[int, list[tuple[float, float]]] = {}
     for block, one, other in pairs:
         by_block.setdefault(block, []).append((each[block, one][what], each[block, other][what]))
@@ -289,9 +309,10 @@ def _effect(
         return None
     ratios = [side[1] / side[0] for side in sides if side[0] and side[1]]
     return {
-        "factor": str(factor.get("label") or factor["path"]),
+        "factor": names[str(factor["path"])],
         "level": level,
         "against": against,
+        "at": ", ".join(f"{names.get(path, path)} {of_other}" for path, of_other in at.items()),
         "what": what,
         "first": first,
         "second": second,

@@ -7,6 +7,7 @@ those is not explained.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -148,13 +149,24 @@ def _tasks(folder: Path, report: Mapping[str, Any]) -> NfsTasks | None:
     return None if rows is None or not of_client else NfsTasks(of_client, rows)
 
 
+# A place of the run's own kernel, made anew for each trial: its name stands behind the trial's.
+_OWN_PLACE: Final = re.compile(r"^(?P<server>[^/]+):/.*-\d+\.at-(?P<name>[^/]+)$")
+
+
+def _source(mount: Mapping[str, Any]) -> str:
+    """As it was mounted; of a place of the run's own the place's name, which is that of every trial."""
+    source = str(mount["source"])
+    own = _OWN_PLACE.match(source)
+    return source if own is None else f"{own['server']}:{own['name']}"
+
+
 def mounts(report: Mapping[str, Any]) -> list[NfsMounted]:
     """The mounts with the options that bear on calls; what client and kernel add to say nothing new is left out."""
     found: list[NfsMounted] = []
     for mount in report.get("mounts") or []:
         options = [one for one in str(mount["options"]).split(",") if one.split("=")[0] in SHOWN]
         entry: NfsMounted = {
-            "source": str(mount["source"]),
+            "source": _source(mount),
             "options": list(dict.fromkeys(options)),
             "is_targets": bool(mount["is_targets"]),
         }

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll.analysis.captures.density import GETATTR, GROUPS, READ
+from plimsoll.analysis.captures.density import GETATTR, GROUPS, OTHERS, READ
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.analysis.nfs.document import NfsBoth, NfsCalls, NfsClient, NfsEffect, NfsOfTreatment
 from plimsoll.analysis.nfs.part import CALLS
 from plimsoll.quantities import size
 from plimsoll.record.verdict import Mean
+from plimsoll.words.guest.sentences import guest_of
 from plimsoll.words.part import Sentences
 
 Json = dict[str, Any]
 SECTION: Final = "nfs_calls"
 NAMES: Final = {READ: "READ", GETATTR: "GETATTR"}
+_OF_CALLS: Final = {
+    CALLS: "all calls",
+    READ: "READ calls",
+    GETATTR: "GETATTR calls",
+    OTHERS: "calls of every other kind",
+}
 _TREATMENTS_SHOWN = 3
 _EFFECTS_SHOWN = 4
+_LEADS = 4
 _APART_SHOWN = 4
 _SMALL = 0.05  # calls a transaction: less is not worth a sentence
 
@@ -57,29 +65,50 @@ def made_lines(verdict: Json) -> list[str]:
 
 
 def effect_words(effect: NfsEffect) -> str:
-    """GETATTR calls of a transaction, noac against default: 0.40 to 12.3 (+11.9 [11.2, 12.6], 30.8 times)."""
-    what = "all calls" if effect["what"] == CALLS else f"{NAMES.get(effect['what'], effect['what'])} calls"
+    """GETATTR calls a transaction, attribute caching noac against default: 0.40 to 12.3 (+11.9 [11, 13], 31 times)."""
     difference, ratio = effect["difference"], effect["ratio"]
     said = f"{difference['value']:+,.2f}"
     if difference["low"] is not None and difference["high"] is not None:
         said += f" [{difference['low']:+,.2f}, {difference['high']:+,.2f}]"
     if ratio is not None:
-        said += f", {ratio['value']:,.2f} times"
+        said += f", {_times(ratio['value'])} times"
+    at = f" at {effect['at']}" if effect.get("at") else ""
     first, second = effect["first"]["value"], effect["second"]["value"]
     return (
-        f"{what} of a transaction, {effect['factor']} {effect['level']} against {effect['against']}: {first:,.2f} to "
-        f"{second:,.2f} ({said})"
+        f"{_OF_CALLS.get(effect['what'], effect['what'])} a transaction, {effect['factor']} {effect['level']} against "
+        f"{effect['against']}{at}: {first:,.2f} to {second:,.2f} ({said})"
     )
 
 
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:,.1f}" if ratio >= 10 else f"{ratio:,.2f}"
+
+
+def _sure(found: NfsCalls) -> list[NfsEffect]:
+    """Changes whose interval leaves out nothing at all, the largest first."""
+    sure = [effect for effect in found["effects"] if effect["what"] != CALLS and _is_sure(effect["difference"])]
+    return sorted(sure, key=lambda effect: -abs(effect["difference"]["value"]))
+
+
+def lead_lines(verdict: Json) -> list[str]:
+    """The largest change by each factor, of a kernel whose counts hold and whose times do not. Without intervals none
+    is told."""
+    found, guest = found_in(verdict), guest_of(verdict)
+    if found is None or guest is None or "speed" not in guest["cannot"]:
+        return []
+    of_factor: dict[str, NfsEffect] = {}
+    for effect in _sure(found):
+        of_factor.setdefault(effect["factor"], effect)
+    return [effect_words(effect) for effect in of_factor.values()][:_LEADS]
+
+
 def effect_lines(verdict: Json) -> list[str]:
-    """The largest changes whose interval leaves out nothing at all; without intervals none is told."""
-    found = found_in(verdict)
+    """The largest changes, those that lead left out."""
+    found, leading = found_in(verdict), lead_lines(verdict)
     if found is None:
         return []
-    sure = [effect for effect in found["effects"] if effect["what"] != CALLS and _is_sure(effect["difference"])]
-    sure.sort(key=lambda effect: -abs(effect["difference"]["value"]))
-    return [effect_words(effect) for effect in sure[:_EFFECTS_SHOWN]]
+    lines = [line for effect in _sure(found) if (line := effect_words(effect)) not in leading]
+    return lines[:_EFFECTS_SHOWN]
 
 
 def _is_sure(difference: Mean) -> bool:
@@ -172,7 +201,9 @@ def kept_words(mine: NfsOfTreatment) -> str | None:
     asked, served = moved["asked_read"]["value"], moved["served_read"]["value"]
     each = "a transaction" if mine["transactions"] else "a trial"
     share = moved["kept_share"]["value"]
-    had = f"the page cache had {share:.0%}" if share >= 0 else f"{-share:.0%} more was read ahead"
+    # What was read at all was not all there.
+    almost = f"{min(share, 0.999):.1%}" if served and share > 0.99 else f"{share:.0%}"
+    had = f"the page cache had {almost}" if share >= 0 else f"{-share:.0%} more was read ahead"
     return f"{size(round(asked))} asked for {each}, {size(round(served))} read from the server: {had}"
 
 
@@ -198,4 +229,4 @@ def _lower_bounds(calls: str, lost: list[dict[str, int]]) -> str:
     return f"{calls} are missing in {len(lost)} treatments (lost: {what}): their counts are lower bounds"
 
 
-SENTENCES = Sentences(SECTION, explains=effect_lines, adds=_adds, warns=_warns, section=SECTION)
+SENTENCES = Sentences(SECTION, leads=lead_lines, explains=effect_lines, adds=_adds, warns=_warns, section=SECTION)
