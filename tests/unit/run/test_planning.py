@@ -1,7 +1,10 @@
 """Estimates of a plan, against sums by hand."""
 
+import pytest
+
 from plimsoll.experiment import load, plan_trials
 from plimsoll.run.planning.needs import needs_of
+from plimsoll.run.planning.obstacles import remarks
 
 SETS = [
     "design.kind=full factorial",
@@ -48,3 +51,34 @@ def test_images_need_room_where_they_lie() -> None:
     writes = 2**30 + 100_000 * 5 * 2**10
     assert needs.disk_bytes == 2 * 2**30 + writes, "the clone lies in the image"
     assert needs.placed_bytes == {"/mnt": 2 * 2**30}
+
+
+def by_nfs(*sets: str) -> float:
+    """Of one trial in a guest."""
+    wanted = ["measure.transactions_per_client=1000", 'files="all by NFS"', "workload.scale=1", *sets]
+    source = load("nfs-options", sets=[*wanted, "environment.places.filer.nfs.version=3"], blocks=1)
+    plan = plan_trials(source.experiment, source.treatments, 1)
+    (trial,) = [one for one in plan.trials if one.treatment.settings.workload.clients == 1][:1]
+    return needs_of(plan, [trial], [], has_tables=lambda _trial: False).seconds
+
+
+def test_a_guest_takes_longer_and_what_is_copied_by_nfs_is_paid_by_the_call() -> None:
+    one = ['attributes=["default"]', "workload.clients=1"]
+    eight, one_kib = (by_nfs(*one, f'size=["{size}"]') for size in ("8 KiB", "1 KiB"))
+    # A boot of 10 s, 8 s around a trial, 6.5 s more by NFS, 1000 transactions of 4 ms; then 0.28 ms for each 8 KiB.
+    copied = (62 + 15) * 2**20
+    assert eight == pytest.approx(10 + 8 + 6.5 + 4 + copied / 8192 * 0.00028, abs=0.7)
+    assert one_kib - eight == pytest.approx(copied * (1 / 1024 - 1 / 8192) * 0.00028, rel=0.1)
+    source = load("append-log", quick=True, sets=['environment.kernel="guest"', "measure.seconds=5"], blocks=1)
+    plan = plan_trials(source.experiment, source.treatments, 1)
+    assert not any(one.treatment.settings.environment.places for one in plan.trials)
+    told = needs_of(plan, plan.trials[:1], [], has_tables=lambda _trial: False).seconds
+    assert told == pytest.approx(10 + 8 + 5, abs=0.7)
+
+
+def test_what_a_script_takes_is_said_to_be_unknown() -> None:
+    source = load("nfs-queries", quick=True, blocks=1)
+    (said,) = [text for text in remarks(plan_trials(source.experiment, source.treatments, 1)) if "time: " in text]
+    assert "4 ms are taken for it" in said
+    bank = load("nfs-options", quick=True, blocks=1)
+    assert not [text for text in remarks(plan_trials(bank.experiment, bank.treatments, 1)) if "time: " in text]

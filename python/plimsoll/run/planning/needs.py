@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from plimsoll.experiment import Experiment, Plan, PlannedTrial, size
 from plimsoll.experiment.environment import AS_FOUND
 from plimsoll.experiment.schedule import Constant, Poisson
+from plimsoll.run.planning.pace import HOST, Pace, around_s, pace_of
 from plimsoll.run.planning.places import folder_of, image_bytes
 from plimsoll.run.planning.shape import shape_of
 from plimsoll.run.servers.registry import kind_of
@@ -18,10 +19,6 @@ from plimsoll.run.sizes import data_bytes, memory_bytes, swap_bytes
 
 # Rates seen on a two-core machine with a fast virtual disk; used for estimates only.
 BUILD_BYTES_PER_S = 100 * 2**20
-CLONE_BYTES_PER_S = 500 * 2**20
-TRIAL_OVERHEAD_S = 6.0
-TRANSACTION_S = 0.001
-CLIENTS_AT_ONCE = 4
 LOAD_MEMORY_BYTES = 256 * 2**20
 TRIAL_WRITES_BYTES = 2**30
 TRANSACTION_WRITES_BYTES = 5 * 2**10
@@ -40,7 +37,7 @@ class Needs:
     remarks: list[str] = field(default_factory=list)
 
 
-def measured_seconds(experiment: Experiment) -> float:
+def measured_seconds(experiment: Experiment, pace: Pace = HOST) -> float:
     """How long the measured segment takes: as asked, or by the rate, or by what a transaction takes about."""
     if (own := experiment.workload.own_seconds(BUILD_BYTES_PER_S)) is not None:
         return own
@@ -49,7 +46,7 @@ def measured_seconds(experiment: Experiment) -> float:
     transactions = experiment.measure.transactions_of(experiment.workload.clients) or 0
     if isinstance(experiment.schedule, Constant | Poisson):
         return transactions / experiment.schedule.rate
-    return TRANSACTION_S * transactions / min(experiment.workload.clients, CLIENTS_AT_ONCE)
+    return pace.transaction_s * transactions / min(experiment.workload.clients, pace.clients_at_once)
 
 
 def needs_of(
@@ -61,18 +58,18 @@ def needs_of(
     """
     needs = Needs()
     shape = shape_of(plan.experiment.design.kind)
-    private = kind_of(plan.experiment).is_private
+    private, pace = kind_of(plan.experiment).is_private, pace_of(plan.experiment)
     for trial in trials:
         settings = trial.treatment.settings
         warmup = settings.warmup
         needs.seconds += 0 if warmup.until == "none" else (warmup.seconds_min + warmup.seconds_max) / 2
         own = shape.measured_seconds(plan.experiment)
-        needs.seconds += measured_seconds(settings) if own is None else own
-        needs.seconds += TRIAL_OVERHEAD_S + (data_bytes(settings) / CLONE_BYTES_PER_S if private else 0)
+        needs.seconds += measured_seconds(settings, pace) if own is None else own
+        needs.seconds += around_s(settings, pace, is_private=private)
     if (most := shape.seconds_max(plan.experiment)) is not None:
         needs.seconds = min(needs.seconds, most)
     needs.build_seconds = sum(missing_bytes) / BUILD_BYTES_PER_S
-    needs.seconds += needs.build_seconds
+    needs.seconds += needs.build_seconds + (pace.boot_s if trials else 0)
     if private:
         # A search for the load line plans its trials as it goes on.
         one_of_each = [PlannedTrial(0, 1, 1, treatment, False) for treatment in plan.treatments]

@@ -18,6 +18,7 @@ from plimsoll.experiment import Experiment, Plan, size
 from plimsoll.experiment.servers.registry import SERVERS, facts_of
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import Needs, huge_pages_bytes
+from plimsoll.run.planning.pace import pace_of
 from plimsoll.run.planning.places import too_small
 from plimsoll.run.servers.registry import kind_of, kinds_of
 
@@ -48,8 +49,20 @@ def remarks(plan: Plan) -> list[str]:
         left = len(of_workloads) - REMARKS_MAX
         of_workloads = [*of_workloads[:REMARKS_MAX], f"and {left} more treatments likewise"]
     if kind_of(plan.experiment).is_private:
-        return [*of_workloads, *of_servers, *_beside_the_limit(plan)]
-    return [*of_servers, *of_workloads]  # what becomes of somebody else's server comes first
+        return [*of_workloads, *of_servers, *_beside_the_limit(plan), *_unknown_time(plan)]
+    # What becomes of somebody else's server comes first.
+    return [*of_servers, *of_workloads, *_unknown_time(plan)]
+
+
+def _unknown_time(plan: Plan) -> Iterator[str]:
+    """Of scripts that are measured by their transactions."""
+    settings = plan.experiment
+    if settings.workload.name == "script" and settings.measure.transactions_of(settings.workload.clients) is not None:
+        each_ms = 1000 * pace_of(settings).transaction_s
+        yield (
+            f"time: what a transaction of your scripts takes no plan knows, and {each_ms:g} ms are taken for it; when "
+            "the first trial is done, the time left is told by what trials took"
+        )
 
 
 def _beside_the_limit(plan: Plan) -> Iterator[str]:
