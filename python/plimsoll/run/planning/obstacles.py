@@ -57,7 +57,7 @@ def remarks(plan: Plan) -> list[str]:
 def _unknown_time(plan: Plan) -> Iterator[str]:
     """Of scripts that are measured by their transactions."""
     settings = plan.experiment
-    if settings.workload.name == "script" and settings.measure.transactions_of(settings.workload.clients) is not None:
+    if settings.workload.is_users_own and settings.measure.transactions_of(settings.workload.clients) is not None:
         each_ms = 1000 * pace_of(settings).transaction_s
         yield (
             f"time: what a transaction of your scripts takes no plan knows, and {each_ms:g} ms are taken for it; when "
