@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from plimsoll.analysis.soak.document import Rounds
-from plimsoll.analysis.soak.growth import STAYS, Watched, judge_growth
+from plimsoll.analysis.soak.growth import GROWS, STAYS, Watched, judge_growth
 from plimsoll.analysis.soak.inside import changes
 from plimsoll.analysis.soak.rounds import judge_rounds
 from simulate.rows import Row, Section
@@ -24,6 +24,11 @@ NEAR = 1  # rounds by which its place may be missed
 COVERED = {"AR 0.8": 0.88}  # a soak of few rounds that agree so well does not show how well they agree
 COVERED_ELSE = 0.95
 FAMILY = 40
+# Other programs beside what may leak: how many are there on average, and for how many minutes each stays.
+VISITS = ((1, 5), (2, 5), (3, 10), (5, 10), (1, 20))
+VISIT_MB, LEAK_MB_A_MINUTE, WANDERS_MB = 100.0, 5.0, 1.0
+FOUND_AMONG = {(3, 10): 0.65, (5, 10): 0.55, (1, 20): 0.80}  # the least that others leave is seldom zero
+TAKEN = ("at once", "by and by", "soon")
 PARTS, SCATTER_INSIDE, STEP_INSIDE, NEAR_INSIDE = 60, 0.01, 0.10, 2
 # False alarms inside rounds are looked for where a step that is large enough to be told may come by chance: of parts
 # that scatter by 1 % none ever is. With those from round to round (0.7 at most) they are to stay within 1 %.
@@ -111,6 +116,51 @@ def _grown(share: float, seed: int, runs: int) -> list[Row]:
     return [Row("growth: false alarms", f"AR {share:g} by the minute, {FAMILY} series", told / runs, FALSE, True, runs)]
 
 
+def visits(taken: str, together: float, minutes: float, times: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """MB that programs hold which come at random, stay for an exponential time and give all back when they go.
+
+    Each takes a lognormal size, of VISIT_MB on average: at once, by and by until it goes, or most of it soon.
+    """
+    stay, earlier = 60.0 * minutes, 600.0 * minutes
+    count = random.poisson(together * (times[-1] + earlier) / stay)
+    came = random.uniform(-earlier, times[-1], (count, 1))
+    stays, size = random.exponential(stay, (count, 1)), VISIT_MB * random.lognormal(-0.5, 1.0, (count, 1))
+    share = np.clip((times - came) / stays, 0, 1)
+    held = {"at once": np.ones_like(share), "by and by": share, "soon": 1 - np.exp(-4 * share)}[taken]
+    return np.where((share > 0) & (share < 1), size * held, 0.0).sum(axis=0)
+
+
+def among_visits(taken: str, together: float, minutes: float, runs: int, seed: int) -> np.ndarray:
+    """(runs, 720) soaks of two hours, a sample every ten seconds: MB that wander a little, and those of visits."""
+    times = np.arange(0, 2 * 3600, 10.0)
+    random = np.random.default_rng([seed, TAKEN.index(taken), int(together), int(minutes)])
+    noise = random.standard_normal((runs, len(times)))
+    for place in range(1, len(times)):
+        noise[:, place] = 0.9 * noise[:, place - 1] + np.sqrt(1 - 0.9**2) * noise[:, place]
+    held = np.stack([visits(taken, together, minutes, times, random) for _ in range(runs)])
+    return 300.0 + WANDERS_MB * noise + held
+
+
+def _grows(soaks: np.ndarray) -> float:
+    """The share of soaks whose series is said to grow, as one of forty; the others stay as they are."""
+    times = np.arange(soaks.shape[1]) * 10.0
+    others = {str(number): Watched(times[:2], times[:2], "MB") for number in range(1, FAMILY)}
+    told = [judge_growth({**others, "all": Watched(times, soak, "MB", least=16.0)})[0] for soak in soaks]
+    return float(np.mean([one["verdict"] == GROWS for one in told]))
+
+
+def _among(taken: str, together: float, minutes: float, seed: int, runs: int) -> list[Row]:
+    """Two hours among visits, without a leak and with one of 5 MB a minute."""
+    soaks = among_visits(taken, together, minutes, runs, seed)
+    case = f"{together:g} at a time, {minutes:g} min each, {taken}"
+    rows = [Row("growth among visits: false alarms", case, _grows(soaks), FALSE, True, runs)]
+    leak = LEAK_MB_A_MINUTE * np.arange(soaks.shape[1]) / 6
+    if taken == "at once":
+        least = FOUND_AMONG.get((together, minutes), FOUND)
+        rows.append(Row("growth among visits: leaks found", case, _grows(soaks + leak), least, False, runs))
+    return rows
+
+
 def _inside(kind: str, count: int, seed: int, runs: int) -> list[Row]:
     """Rounds of which each is sixty parts: a false change inside any of them, and a step of 10 % inside one."""
     false = np.mean([bool(changes(one)) for one in as_parts(kind, count, seed, runs, SCATTER_FALSE)])
@@ -141,9 +191,15 @@ def sections() -> list[Section]:
     stepped = [(f"{kind}, {count}", partial(_step, kind, count)) for kind in KINDS for count in (20, 40)]
     drifting = [(f"{kind}, {count}", partial(_drift, kind, count)) for kind in KINDS for count in (20, 40)]
     grown = [(f"AR {share:g}", partial(_grown, share)) for share in (0.0, 0.9, 0.98)]
+    among = [
+        (f"{taken}, {many} of {minutes} min", partial(_among, taken, many, minutes))
+        for taken in TAKEN
+        for many, minutes in VISITS
+    ]
     inside = [(f"{kind}, {count}", partial(_inside, kind, count)) for kind in KINDS for count in (1, 10)]
     return [
         Section("inside rounds", tuple(inside), 1000),
         Section("soak", (*quiet, *stepped, *drifting), 1000),
         Section("growth", tuple(grown), 100),
+        Section("growth among visits", tuple(among), 400),
     ]

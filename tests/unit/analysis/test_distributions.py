@@ -43,6 +43,12 @@ def test_binomial_quantiles_are_those_of_scipy(count: int, chance: float) -> Non
         assert distributions.binomial_quantile(p, count, chance) == stats.binom.ppf(p, count, chance)
 
 
+@pytest.mark.parametrize(("successes", "count"), [(0, 20), (1, 1), (15, 20), (20, 20), (21, 20), (180, 239)])
+def test_the_chance_of_as_many_successes_is_that_of_scipy(successes: int, count: int) -> None:
+    wanted = stats.binom.sf(successes - 1, count, 0.5)
+    assert distributions.binomial_beyond(successes, count, 0.5) == pytest.approx(wanted, rel=1e-9, abs=0)
+
+
 @pytest.mark.parametrize(("count", "of"), [(0, 20), (3, 20), (20, 20), (1, 100_000), (99_999, 100_000)])
 def test_the_interval_of_a_share_is_that_of_scipy(count: int, of: int) -> None:
     wanted = stats.binomtest(count, of).proportion_ci(0.95)

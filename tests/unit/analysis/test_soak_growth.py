@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis.soak.growth import Watched, judge_growth
+from plimsoll.analysis.soak.increments import leak
 
 HOURS = 2.0
 SECONDS = np.arange(0, HOURS * 3600, 10.0)
@@ -80,6 +81,51 @@ def test_samples_in_any_order_tell_the_same():
     )
 
 
+def visits(seed: int) -> np.ndarray:
+    """What other programs hold, on average two of them, each for five minutes: taken at once, given back at once."""
+    random = np.random.default_rng(seed)
+    held = np.zeros(len(SECONDS))
+    for came in random.uniform(-3600, SECONDS[-1], random.poisson(2 / 300 * (SECONDS[-1] + 3600))):
+        goes, size = came + random.exponential(300), 100 * MIB * random.lognormal(-0.5, 1.0)
+        held[(came <= SECONDS) & (goes > SECONDS)] += size
+    return held
+
+
+def test_a_leak_of_5_mib_a_minute_among_other_programs_is_named_with_its_rate():
+    leaks = 300 * MIB + 5 * MIB * SECONDS / 60
+    found = [judged(leaks + visits(seed) + MIB * noise(seed), least=16 * MIB) for seed in range(40)]
+    named = [one for one in found if one["verdict"] == "grows"]
+    assert len(named) >= 34  # of 400 other soaks 378
+    covers = [one["an_hour"]["low"] <= 300 * MIB <= one["an_hour"]["high"] for one in named]
+    assert sum(covers) >= 0.85 * len(named)  # of those 353: 93 in 100, and 36 scatter by 4 in 100
+    assert np.median([one["an_hour"]["value"] for one in named]) == pytest.approx(300 * MIB, rel=0.03)
+
+
+def test_other_programs_that_come_and_go_are_no_leak():
+    calm = [judged(300 * MIB + visits(seed) + MIB * noise(seed), least=16 * MIB)["verdict"] for seed in range(100)]
+    assert "grows" not in calm
+
+
+@pytest.mark.parametrize("steps", ["normal", "heavy"])
+def test_a_walk_at_random_has_as_many_rises_as_falls(steps: str):
+    """Signs of independent increments: of 600 walks, 0.6 are expected at a chance of 0.1 %."""
+    random = np.random.default_rng(11)
+    added = random.standard_normal((600, 239)) if steps == "normal" else random.standard_t(3, (600, 239))
+    told = [leak(np.arange(239.0), np.cumsum(one), chance=0.001, least=0.0) for one in added]
+    assert sum(one is not None for one in told) <= 3
+
+
+def test_what_fills_by_and_by_and_is_given_back_at_once_has_more_rises_and_is_no_leak():
+    for period in (40, 77, 130):
+        teeth = (np.arange(240) % period) * 1.0 + 0.01 * np.random.default_rng(period).standard_normal(240)
+        assert leak(np.arange(240.0), teeth, chance=0.001, least=0.0) is None
+
+
+def test_a_leak_that_stops_at_half_time_is_none_of_increments():
+    values = np.minimum(np.arange(240.0), 120) + 0.01 * np.random.default_rng(12).standard_normal(240)
+    assert leak(np.arange(240.0), values, chance=0.001, least=0.0) is None
+
+
 def test_too_short_a_series_cannot_tell():
     found = judge_growth({"files": Watched(SECONDS[:20], SECONDS[:20], "files")})[0]
     assert (found["verdict"], found["an_hour"]) == ("cannot tell", None)
@@ -91,6 +137,6 @@ def test_of_two_hundred_series_that_do_not_grow_none_is_named():
     found = 100 * MIB + MIB * noises(range(200), 0.99)
     series = {f"slab {seed}": Watched(SECONDS, values, "bytes") for seed, values in enumerate(found)}
     assert {one["verdict"] for one in judge_growth(series)} == {"does not grow"}
-    leak = Watched(SECONDS, 100 * MIB + 60 * MIB * SECONDS / 3600 + MIB * noise(999, 0.99), "bytes")
-    first = judge_growth({**series, "leak": leak})[0]
+    one_leak = Watched(SECONDS, 100 * MIB + 60 * MIB * SECONDS / 3600 + MIB * noise(999, 0.99), "bytes")
+    first = judge_growth({**series, "leak": one_leak})[0]
     assert (first["name"], first["verdict"]) == ("leak", "grows")

@@ -6,6 +6,9 @@ value that a tenth of the samples of each twenty-fourth of the time stay below, 
 of a saw lift. A leak is a floor that rises, goes on rising in the second half, and never gives back what it took.
 Its slope has the interval of a line with noise that goes on from floor to floor (autoregressive.py), and one series
 pays for all that are looked at (Bonferroni), for there are hundreds of slab caches.
+
+Where other programs come and go the floors go up and down with what these hold. A leak among them is looked for in the
+increments, of which most rise (increments.py), at a tenth of the chance.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from typing import Final
 
 import numpy as np
 
+from plimsoll.analysis.soak import increments
 from plimsoll.analysis.soak.autoregressive import Coefficient, fit
 from plimsoll.analysis.soak.document import Floor, Growth, Slope
 from plimsoll.analysis.statistics.intervals import CONFIDENCE
@@ -25,6 +29,7 @@ FLOORS_MIN: Final = 8  # of fewer, a half has too few for a line
 SAMPLES_MIN: Final = 4  # of a floor
 LOW_SHARE: Final = 0.1
 CHANCE: Final = 0.01  # of any false alarm among all series that are looked at together
+AMONG_STEPS: Final = 0.1  # of the chance: for what is looked for in the increments
 GIVEN_BACK_MAX: Final = 0.2  # of what it took: more, and it is no leak
 GOES_ON: Final = 0.5  # of the whole slope: in the second half it has to be that much, else it settles
 GROWS, SETTLES, STAYS, CANNOT_TELL = "grows", "grew, and settles", "does not grow", "cannot tell"
@@ -32,7 +37,9 @@ RULE: Final = (
     "the floor of each twenty-fourth of the time (a tenth of its samples are below) on a straight line, with noise of "
     "which each floor keeps an unknown share of the last one's; it grows where chance has at most 1 % of so large a "
     "slope, for all series together, where the second half alone rises at least half as fast, and where no floor lies "
-    "below an earlier one by more than a fifth of the rise"
+    "below an earlier one by more than a fifth of the rise; or where, of 240 moments, so many more lie above the last "
+    "one than below as chance has in at most 0.1 %, for all series together, in the second half too, and where three "
+    "quarters of what the median increment adds up to are never given back"
 )
 _HOUR_S: Final = 3600.0
 
@@ -58,7 +65,8 @@ _NOTHING: Slope = {"value": 0.0, "low": 0.0, "high": 0.0}
 
 
 def _judge(name: str, watched: Watched, chance: float) -> Growth:
-    times, floors = _floors(np.asarray(watched.times_s, float), np.asarray(watched.values, float))
+    samples = _in_order(np.asarray(watched.times_s, float), np.asarray(watched.values, float))
+    times, floors = _floors(*samples)
     line = _slope(times, floors) if len(floors) >= FLOORS_MIN else None
     found: Growth = {
         "name": name,
@@ -76,6 +84,10 @@ def _judge(name: str, watched: Watched, chance: float) -> Growth:
     low, high = line.interval(CONFIDENCE)
     found["an_hour"] = {"value": line.value, "low": low, "high": high}
     found["verdict"] = _verdict(times, floors, line, chance, watched.least)
+    if found["verdict"] != GROWS:
+        leak = increments.leak(*samples, AMONG_STEPS * chance, watched.least)
+        if leak is not None:
+            found["verdict"], found["an_hour"] = GROWS, leak
     return found
 
 
@@ -90,11 +102,15 @@ def _verdict(times: np.ndarray, floors: np.ndarray, line: Coefficient, chance: f
     return GROWS if goes_on and given_back <= GIVEN_BACK_MAX * rise else SETTLES
 
 
+def _in_order(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Samples that are known, by their time: of servers that are up at once they come one after the other."""
+    known = np.isfinite(times) & np.isfinite(values)
+    order = np.argsort(times[known], kind="stable")
+    return times[known][order], values[known][order]
+
+
 def _floors(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The middle of each part of the time that has samples, and what a tenth of its samples stay below."""
-    known = np.isfinite(times) & np.isfinite(values)
-    order = np.argsort(times[known], kind="stable")  # of servers that are up at once they come one after the other
-    times, values = times[known][order], values[known][order]
     parts = min(FLOORS, len(times) // SAMPLES_MIN)
     if not parts:
         return np.empty(0), np.empty(0)

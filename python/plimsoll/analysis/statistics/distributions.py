@@ -53,6 +53,11 @@ def binomial_quantile(p: float, count: int, chance: float) -> int:
     return found - 1 if found > 0 and special.bdtr(found - 1, count, chance) >= p else found
 
 
+def binomial_beyond(successes: int, count: int, chance: float) -> float:
+    """The probability of that many successes of `count`, or of more."""
+    return float(special.bdtrc(successes - 1, count, chance)) if successes > 0 else 1.0
+
+
 def share_interval(count: float, of: float, confidence: float) -> tuple[float, float]:
     """Of a share of which `count` of `of` were seen: the exact interval of Clopper and Pearson (Biometrika 26, 1934).
 
