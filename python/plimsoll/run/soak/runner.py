@@ -80,6 +80,22 @@ class SoakRunner(Runner):
 
     # --- after a reboot -----------------------------------------------------------------------------------------------
 
+    def run(self) -> str:
+        was_there = self.has_unit and self.unit().path.exists()
+        try:
+            return super().run()
+        except BaseException:  # refused, say, with the unit taken over or written anew before it
+            if not was_there and not (self.interrupts.is_stopping() and is_going_down()):
+                self._put_back_unit()
+            raise
+
+    def _put_back_unit(self) -> None:
+        """As it was found: a soak that is refused and had no unit waiting for a boot leaves none."""
+        if self._unit_journal is None or not self._unit_journal.path.exists():
+            return
+        for undone in [one for one in self._unit_journal.put_back_each() if not one.ok]:
+            self.observer.event("note", text=f"NOT put back: {undone.what}; {undone.remedy}")
+
     def unit(self) -> Unit:
         """What goes on with this run once the machine is up again."""
         return Unit(
