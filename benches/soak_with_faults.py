@@ -29,9 +29,22 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
 from planting import journal, machine
 from planting.judge import Row, alarms, judged
-from planting.plan import AGENT, BACKEND, FRONT, LEAK, LOAD, SERVER, WARNING, Planned, planned, share_taken
+from planting.plan import (
+    AGENT,
+    BACKEND,
+    FRONT,
+    LEAK,
+    LOAD,
+    SERVER,
+    WARNING,
+    Planned,
+    planned,
+    share_taken,
+)
 from planting.soak import Soak
 
 from plimsoll.experiment.soaking import seconds_of

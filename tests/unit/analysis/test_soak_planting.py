@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +29,8 @@ ROUND_S, ROUNDS, MIB = 60, 12, 2**20
 def at(minutes: float) -> int:
     return BEGAN + round(minutes * ROUND_S * S)
 
+
+BENCH = Path(__file__).parents[3] / "benches" / "soak_with_faults.py"
 
 FAULTS = [
     Fault("growing load", at(1.2), "round-0002", 1),
@@ -259,3 +263,11 @@ def test_what_was_planted_is_read_back(tmp_path: Path) -> None:
 )
 def test_a_backend_is_told_by_its_title(title: str, is_one: bool) -> None:
     assert bool(CLIENT.match(title)) is is_one
+
+
+def test_the_bench_begins_from_anywhere_without_a_path_of_python(tmp_path: Path) -> None:
+    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    told = subprocess.run(
+        [sys.executable, str(BENCH), "--help"], cwd=tmp_path, env=surroundings, capture_output=True, text=True
+    )
+    assert told.returncode == 0 and "--no-faults" in told.stdout, told.stderr
