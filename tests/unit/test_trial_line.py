@@ -10,7 +10,8 @@ def test_a_trial_of_transactions() -> None:
     assert trial_line(values) == (
         "throughput   1,234 transactions/s  database hit ratio    98.1 %  peak swap      12 MiB"
     )
-    assert trial_line({"throughput_per_second": 1.0, "database_hit_ratio": None}) == "throughput       1 transactions/s"
+    assert trial_line({"throughput_per_second": 1.0, "database_hit_ratio": None}) == "throughput    1.00 transactions/s"
+    assert trial_line({"throughput_per_second": 0.52}) == "throughput    0.52 transactions/s"
 
 
 def test_nothing_swapped_is_shown_as_zero() -> None:

@@ -31,5 +31,7 @@ def _is_news(metric: Metric, value: float | None) -> bool:
 
 def _quantity(metric: Metric, value: float) -> str:
     # As wide in each trial, so that one can be read below the other.
-    number = format(value * metric.shown.factor, metric.shown.form)
+    shown, form = value * metric.shown.factor, metric.shown.form
+    # A query in two seconds is no rate of none.
+    number = format(shown, ",.2f" if metric.work and form == ",.0f" and 0 < abs(shown) < 10 else form)
     return f"{metric.name} {number:>7} {metric.shown.axis_unit}"

@@ -43,6 +43,11 @@ def calls_part(page: Page) -> Json:
     return {
         "groups": [NAMES.get(group, group) for group in GROUPS],
         "rows": [_row(labels.get(name, name), mine) for name, mine in found["treatments"].items()],
+        "without": [
+            labels.get(name, name)
+            for name, entry in page.verdict["treatments"].items()
+            if name not in found["treatments"] and entry.get("metrics")
+        ],
         "effects": [effect_words(effect) for effect in found["effects"]],
         "tables": [_table(labels.get(name, name), mine) for name, mine in found["treatments"].items()],
         "kept": [

@@ -37,7 +37,7 @@ def found_in(verdict: Json) -> NfsCalls | None:
 
 def per_transaction(mean: Mean) -> str:
     """12.3 [11.9, 12.7]."""
-    form = ",.0f" if mean["value"] >= 100 else ",.1f" if mean["value"] >= 10 else ",.2f"
+    form = _form(mean["value"])
     text = format(mean["value"], form)
     if mean["low"] is None or mean["high"] is None:
         return text
@@ -67,21 +67,24 @@ def made_lines(verdict: Json) -> list[str]:
 def effect_words(effect: NfsEffect) -> str:
     """GETATTR calls a transaction, attribute caching noac against default: 0.40 to 12.3 (+11.9 [11, 13], 31 times)."""
     difference, ratio = effect["difference"], effect["ratio"]
-    said = f"{difference['value']:+,.2f}"
+    form = _form(difference["value"])
+    said = format(difference["value"], f"+{form}")
     if difference["low"] is not None and difference["high"] is not None:
-        said += f" [{difference['low']:+,.2f}, {difference['high']:+,.2f}]"
+        said += f" [{format(difference['low'], f'+{form}')}, {format(difference['high'], f'+{form}')}]"
     if ratio is not None:
-        said += f", {_times(ratio['value'])} times"
+        said += f", {format(ratio['value'], _form(ratio['value']))} times"
     at = f" at {effect['at']}" if effect.get("at") else ""
     first, second = effect["first"]["value"], effect["second"]["value"]
     return (
         f"{_OF_CALLS.get(effect['what'], effect['what'])} a transaction, {effect['factor']} {effect['level']} against "
-        f"{effect['against']}{at}: {first:,.2f} to {second:,.2f} ({said})"
+        f"{effect['against']}{at}: "
+        f"{format(first, _form(first))} to {format(second, _form(second))} ({said})"
     )
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:,.1f}" if ratio >= 10 else f"{ratio:,.2f}"
+def _form(value: float) -> str:
+    """Three digits or more."""
+    return ",.0f" if abs(value) >= 100 else ",.1f" if abs(value) >= 10 else ",.2f"
 
 
 def _sure(found: NfsCalls) -> list[NfsEffect]:
