@@ -32,7 +32,7 @@ pub use probe::{
     FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, NfsCallsReport, NfsMount, NfsTaskOperation, NfsTasks,
     OtherCalls, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile, ProfileReport,
     ProfileSamples, ProfiledImage, ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals,
-    SystemCallsReport, WaitPlace, Waited, WorkerTime, WorkerWaitsReport,
+    SystemCallsReport, Ticks, WaitPlace, Waited, WorkerTime, WorkerWaitsReport,
 };
 pub use reader::{ReadError, Table};
 pub use rows::{RowWriter, TableRow};

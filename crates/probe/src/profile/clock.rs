@@ -11,6 +11,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 /// The program runs while this lives.
 pub(crate) struct Clock {
     _links: Vec<Link>,
+    pub(crate) cpus: Vec<u32>,
 }
 
 #[allow(unsafe_code)]
@@ -39,7 +40,8 @@ impl Clock {
     /// Runs `function` of `programs` on every CPU that is online, `hz` times a second.
     pub(crate) fn start(programs: &Programs, function: &str, hz: u32) -> Result<Self, Refusal> {
         let mut links = Vec::new();
-        for cpu in online_cpus()? {
+        let cpus = online_cpus()?;
+        for &cpu in &cpus {
             let event = open(cpu, hz).map_err(|error| {
                 let reason = format!("no clock of {hz} Hz on CPU {cpu}: {error}");
                 Refusal::with_remedy(reason, "a rate within /proc/sys/kernel/perf_event_max_sample_rate")
@@ -47,6 +49,6 @@ impl Clock {
             // The link closes the event when it goes.
             links.push(programs.attach_to_event(function, event)?);
         }
-        Ok(Self { _links: links })
+        Ok(Self { _links: links, cpus })
     }
 }

@@ -13,6 +13,7 @@ mod self_test;
 mod spaces;
 mod stacks;
 mod stimulus;
+mod ticks;
 
 pub use stimulus::serve as serve_sampled;
 
@@ -24,7 +25,7 @@ use kernel_names::KernelNames;
 use libbpf_rs::MapHandle;
 use plimsoll_record::{Check, ProbeReport, ProbeStatus, Profile as Profiled, ProfileReport};
 use program::{PROGRAM, aim};
-use sampling::{Sampled, Sampling, drain};
+use sampling::{Sampled, Sampling, Span, drain};
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -140,7 +141,7 @@ impl Profile {
     }
 
     /// Names and writes what was sampled.
-    fn write(&self, sampled: &Sampled) -> io::Result<Finished> {
+    fn write(&self, sampled: &Sampled, span: Option<&Span>) -> io::Result<Finished> {
         // First, for it goes on being counted.
         let contention = self.locks.as_ref().map(|locks| locks.report(&KernelNames::read()));
         let named = sampled.stacks.named();
@@ -153,6 +154,7 @@ impl Profile {
             hz: self.options.hz,
             samples: named.samples,
             images: named.images,
+            ticks: span.map(|span| span.from.until(span.to, span.cpus, self.options.hz, self.grown(0) + self.grown(1))),
             agent_cpu_ns: sampled.cpu_ns,
             contention,
         };
@@ -169,7 +171,7 @@ impl Profile {
                 return;
             }
         };
-        self.sampling = match sampling.finish().and_then(|sampled| self.write(&sampled)) {
+        self.sampling = match sampling.finish().and_then(|(sampled, span)| self.write(&sampled, span.as_ref())) {
             Ok(finished) => State::Done(Box::new(finished)),
             Err(error) => State::Failed(format!("{FILE} cannot be written: {error}")),
         };

@@ -5,6 +5,7 @@
 
 use super::clock::Clock;
 use super::stacks::Stacks;
+use super::ticks::Reading;
 use libbpf_rs::{MapHandle, RingBuffer, RingBufferBuilder};
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::RefCell;
@@ -42,11 +43,19 @@ pub(crate) struct Sampled {
     pub(crate) cpu_ns: u64,
 }
 
+/// How long the clock ran, and on how many CPUs.
+pub(crate) struct Span {
+    pub(crate) from: Reading,
+    pub(crate) to: Reading,
+    pub(crate) cpus: usize,
+}
+
 /// The thread that takes.
 pub(crate) struct Sampling {
     stop: Sender<()>,
     thread: JoinHandle<io::Result<Sampled>>,
     clock: Clock,
+    from: Option<Reading>,
 }
 
 fn cpu_ns() -> u64 {
@@ -74,16 +83,21 @@ fn take(samples: &MapHandle, parent: u32, stopped: &Receiver<()>) -> io::Result<
 impl Sampling {
     /// Goes on until it is told to finish, or `clock` with it.
     pub(crate) fn start(samples: MapHandle, parent: u32, clock: Clock) -> io::Result<Self> {
+        let from = Reading::of(&clock.cpus);
         let (stop, stopped) = channel();
         let named = std::thread::Builder::new().name("profile".to_owned());
         let thread = named.spawn(move || take(&samples, parent, &stopped))?;
-        Ok(Self { stop, thread, clock })
+        Ok(Self { stop, thread, clock, from })
     }
 
     /// Takes the rest.
-    pub(crate) fn finish(self) -> io::Result<Sampled> {
+    pub(crate) fn finish(self) -> io::Result<(Sampled, Option<Span>)> {
+        let cpus = self.clock.cpus.len();
+        let span = self.from.zip(Reading::of(&self.clock.cpus)).map(|(from, to)| Span { from, to, cpus });
         drop(self.clock);
         let _ = self.stop.send(());
-        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that takes samples panicked")))
+        let sampled = self.thread.join();
+        let sampled = sampled.unwrap_or_else(|_| Err(io::Error::other("the thread that takes samples panicked")))?;
+        Ok((sampled, span))
     }
 }

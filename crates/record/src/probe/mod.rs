@@ -23,7 +23,7 @@ pub use file_waits::{FileWaitsReport, WaitPlace};
 pub use kernel_log::{KernelEvent, KernelLogReport};
 pub use nfs_calls::{NfsCallsReport, NfsMount, NfsTaskOperation, NfsTasks};
 pub use page_cache::{PageCacheReport, PageIdentity, SelfTest};
-pub use profile::{Contended, Contention, Profile, ProfileReport, ProfileSamples, ProfiledImage};
+pub use profile::{Contended, Contention, Profile, ProfileReport, ProfileSamples, ProfiledImage, Ticks};
 pub use slabs::SlabsReport;
 pub use sync::{SyncReport, SyncTotals};
 pub use syscalls::{CallTotals, OtherCalls, SystemCallsReport};

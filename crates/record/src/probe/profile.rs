@@ -31,6 +31,9 @@ pub struct Profile {
     pub hz: u32,
     /// How many samples there are of what.
     pub samples: ProfileSamples,
+    /// Ticks of the clocks; absent where the kernel does not tell how long CPUs are idle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<Ticks>,
     /// Files in which the server was when it was sampled outside of the kernel, those with most samples first.
     pub images: Vec<ProfiledImage>,
     /// CPU time of the agent for unwinding and counting, during the segment.
@@ -89,6 +92,20 @@ pub struct ProfileSamples {
     pub stacks: u64,
     /// Whether the kernel shows its functions' addresses.
     pub kernel_has_names: bool,
+}
+
+/// Ticks that were due while CPUs had something to do, and those that came, to 0.01 s of each CPU. The others fell into time
+/// that the machine did not have its CPUs, of which it may have been told (`stolen_ns`) or not, or the kernel had stopped the clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ticks {
+    /// Time of all CPUs less that in which they were idle, by the machine's clock.
+    pub busy_ns: u64,
+    /// What the hypervisor says that it took of all CPUs.
+    pub stolen_ns: u64,
+    /// In `busy_ns`.
+    pub due: u64,
+    /// Samples of anything.
+    pub came: u64,
 }
 
 /// A file whose code was run.
