@@ -195,7 +195,7 @@ def test_the_page_says_it(run: Path) -> None:
     assert "SPECweb99-like, not comparable to published results" in text
     assert "memory 256 MiB: 100 of 100 connections conforming" in text
     assert "150 of 30,000 (90 a status other than 200, 60 other bytes)" in text
-    assert "errors, of<br>all requests" in text and ">0.5%<" in text and ">none<" in text
+    assert "errors, of<br>all requests" in text and ">0.50%<" in text and ">none<" in text
     assert "custom ad" in text and "outside" in text and "100 to 900 KiB" in text
     assert "pages<br>asked for" in text and "log of POSTs" in text and "3,000" in text and "753" in text
     text = section((run / "report/index.html").read_text(), "web_workers")

@@ -36,7 +36,8 @@ def short_form(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    return NONE if value is None else f"{value:.1%}"
+    """By tenths; below one by hundredths, since the rarest kind of a mix is 0.15 % of it."""
+    return NONE if value is None else f"{value:{'.2%' if 0 < abs(value) < 0.01 else '.1%'}}"
 
 
 def flat(tree: Any, prefix: str = "") -> list[tuple[str, str]]:
