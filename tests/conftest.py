@@ -24,6 +24,7 @@ import systemd_guest
 import tracepoints
 import user_mode_linux
 
+import followed
 import guest
 import matrix
 from plimsoll.environment import GroupKnob, Limits, StateDir, SwapFile, discover, web_servers
@@ -139,6 +140,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
 
 
 _unnamed: list[str] = []
+_failed: set[str] = set()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -156,6 +158,7 @@ def _case(item: pytest.Item) -> matrix.Case:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Takes each test of a matrix on one of its combinations in turn."""
+    followed.keep(config, items)
     if config.getoption("--matrix") == "full" or any("::" in argument for argument in config.args):
         return
     taken = matrix.in_turn([_case(item) for item in items])
@@ -163,8 +166,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item, wanted in zip(items, taken, strict=True) if wanted]
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What follows a test that failed has nothing to begin with."""
+    if (before := followed.before(item)) in _failed:
+        pytest.fail(f"not begun: it follows {before}, which failed", pytrace=False)
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Notes every skip that does not say which capability is missing."""
+    """Notes what failed, and every skip that does not say which capability is missing."""
+    if report.failed:
+        _failed.add(report.nodeid)
     if report.skipped and isinstance(report.longrepr, tuple) and MISSING not in report.longrepr[2]:
         _unnamed.append(f"{report.nodeid}: {report.longrepr[2]}")
 

@@ -3,7 +3,8 @@
 The fact that constrains it: a neighbour's second on a shared machine fails a test of a real server now and then, but
 running failures again hides faults as well as noise. So few are (one in a thousand of all tests: a machine half
 as fast with others at work was seen to fail three), a unit test never is, and each is named at the end:
-who is named twice has a fault, and is mended or judges a statistic instead of a threshold.
+who is named twice has a fault, and is mended or judges a statistic instead of a threshold. A test that follows another
+by its own word (tests/followed.py) fails with that one, and is not counted then.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import followed
 
 AT_MOST = 5
 WATCHING = ("tests/known/", "tests/flow/", "tests/guest/")
@@ -46,15 +49,17 @@ def judge(caches: Sequence[Path], rust_said: str | None, *given: str) -> int:
     if not caches and rust_said is None:
         return 0
     failed, programs = failed_in(caches), programs_failed(rust_said or "")
+    follows = {after: before for cache in caches for after, before in followed.kept_in(cache).items()}
     names = [*(" ".join(one) for one in programs), *failed]
+    count = len(programs) + len(followed.causes(failed, follows))
     print("\nFailed:\n" + "\n".join(f"  {name}" for name in names), flush=True)
     explained = (not caches or failed) and (rust_said is None or programs)
-    if not explained or len(names) > AT_MOST or not runs_again(failed) or any("--test" not in one for one in programs):
+    if not explained or count > AT_MOST or not runs_again(failed) or any("--test" not in one for one in programs):
         return 1
     print(f"\n== Once more, by themselves: {len(names)} that watch a machine", flush=True)
     commands: list[list[str]] = [[*CARGO, *one, "--", *given] for one in programs]
     if failed:
-        commands.append([sys.executable, "-m", "pytest", "--matrix", "full", *failed])
+        commands.append([sys.executable, "-m", "pytest", "--matrix", "full", *followed.in_order(failed, follows)])
     if any(subprocess.run(command, check=False).returncode for command in commands):
         return 1
     print("\nFailed in the whole run and passed by themselves; what is here often has a fault:")
