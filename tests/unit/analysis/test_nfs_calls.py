@@ -99,6 +99,19 @@ def test_a_level_is_set_against_the_first_with_all_else_equal(tmp_path: Path) ->
     assert sentences.effect_lines({"nfs_calls": found})[0] == leads[0]
 
 
+def test_calls_of_a_name_lead_before_all_others(tmp_path: Path) -> None:
+    """The others change by more; READ is what the factor is about."""
+    trials = []
+    for block in (1, 2, 3):
+        for size, reads, writes in (("8192", 10, 20), ("1024", 80, 300)):
+            others = world.calls(*((WRITE, 1 + number / 10, 1) for number in range(writes)))
+            trials.append((block, {"rsize": size}, np.concatenate([rows(reads, 5), others]), {}))
+    found = judged(tmp_path, trials, world.factor("rsize", "8192", "1024"))
+    (lead,) = sentences.lead_lines({"nfs_calls": found, "guest": {"cannot": ["speed"]}})
+    assert lead.startswith("READ calls a transaction, rsize 1024 against 8192: 1.00 to 8.00 (+7.00")
+    assert sentences.effect_lines({"nfs_calls": found})[0].startswith("Other calls a transaction, ")
+
+
 def test_data_that_fit_and_data_that_do_not_are_not_averaged(tmp_path: Path) -> None:
     """A scan reads nothing of what memory holds: its effect at one scale says nothing of that at the other."""
     factors = [world.factor("query", "scan", "index"), world.factor("scale", "1", "5")]

@@ -17,10 +17,10 @@ Json = dict[str, Any]
 SECTION: Final = "nfs_calls"
 NAMES: Final = {READ: "READ", GETATTR: "GETATTR"}
 _OF_CALLS: Final = {
-    CALLS: "all calls",
+    CALLS: "All calls",
     READ: "READ calls",
     GETATTR: "GETATTR calls",
-    OTHERS: "calls of every other kind",
+    OTHERS: "Other calls",
 }
 _TREATMENTS_SHOWN = 3
 _EFFECTS_SHOWN = 4
@@ -99,8 +99,10 @@ def lead_lines(verdict: Json) -> list[str]:
     found, guest = found_in(verdict), guest_of(verdict)
     if found is None or guest is None or "speed" not in guest["cannot"]:
         return []
+    # Those of a name before all others together.
+    named = sorted(_sure(found), key=lambda effect: effect["what"] == OTHERS)
     of_factor: dict[str, NfsEffect] = {}
-    for effect in _sure(found):
+    for effect in named:
         of_factor.setdefault(effect["factor"], effect)
     return [effect_words(effect) for effect in of_factor.values()][:_LEADS]
 
