@@ -32,19 +32,36 @@ def big_file(state):
     return file
 
 
+def _warmed(file) -> None:
+    """All of it is in the page cache: the machine may page out some at any time (DAMON)."""
+    for _ in range(10):
+        page_cache.warm(file)
+        if page_cache.residency(file).fraction == 1:
+            return
+    raise AssertionError("the machine pages out what has just been read")
+
+
+def _by_both(file) -> tuple[int, int]:
+    """Resident bytes by cachestat and by mincore, of a time in which none left or came."""
+    for _ in range(10):
+        first, other, again = (page_cache.resident_bytes(file, by=how) for how in ("cachestat", "mincore", "cachestat"))
+        if first == again:
+            return first, other
+    raise AssertionError("the machine pages out all the time")
+
+
 def test_a_file_of_twice_the_limit_warmed_outside_misses_inside_only_after_eviction(needs, state, run_id, big_file):
     needs("root", "cgroup memory")
     with Journal.create(state, run_id) as journal:
         group = GroupKnob(run_id).make(Limits(LIMIT, 0), journal)
-        page_cache.warm(big_file)
-        assert page_cache.residency(big_file).fraction == 1
+        _warmed(big_file)
         # The control: what somebody else warmed is read for nothing, and the limit means nothing.
         free = _device_bytes_read_inside(group, big_file)
         assert free < 0.05 * SIZE
         assert group.stats()["file_bytes"] < 0.1 * LIMIT
 
         found = page_cache.evict(big_file)
-        assert found.resident_bytes == SIZE
+        assert found.resident_bytes >= 0.95 * SIZE
         assert page_cache.residency(big_file).resident_bytes == 0
         paid = _device_bytes_read_inside(group, big_file)
         assert paid >= 0.95 * SIZE
@@ -61,15 +78,16 @@ def test_residency_is_the_same_by_both_system_calls(needs, state):
     file = state.work / "partly"
     size = (8 << 20) + 1234
     file.write_bytes(os.urandom(size))
-    assert page_cache.resident_bytes(file, by="cachestat") == page_cache.resident_bytes(file, by="mincore") == size
+    _warmed(file)
+    one, other = _by_both(file)
+    assert one == other > 0.95 * size
     page_cache.evict(file)
     with file.open("rb") as source:
         os.posix_fadvise(source.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
         for place in range(0, size, 1 << 20):
             os.pread(source.fileno(), 1, place)
-        some = page_cache.resident_bytes(file, by="cachestat")
-    assert 0 < some < size
-    assert some == page_cache.resident_bytes(file, by="mincore")
+        some, other = _by_both(file)
+    assert 0 < some == other < size
 
 
 def test_loss_that_nothing_explains_is_flagged(state):
