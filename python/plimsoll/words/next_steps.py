@@ -8,6 +8,7 @@ from plimsoll.analysis.breakdown.document import Breakdown
 from plimsoll.analysis.next_steps.step import Step, StepKind
 from plimsoll.quantities import elapsed
 from plimsoll.words.said import Said
+from plimsoll.words.soak import sentences as soaks
 
 Json = dict[str, Any]
 
@@ -20,6 +21,8 @@ def next_lines(verdict: Json) -> list[Said]:
 
 def _section(verdict: Json, step: Step) -> str:
     if step["kind"] == "look":
+        if soaks.soak_of(verdict) is not None:
+            return soaks.SECTION
         return "breakdown" if _has_breakdown(verdict) else "levels"
     return _SECTIONS.get(step["kind"], "")
 
@@ -66,6 +69,8 @@ def _ease(_verdict: Json, _step: Step) -> str:
 
 
 def _look(verdict: Json, _step: Step) -> str:
+    if (soak := soaks.soak_of(verdict)) is not None:
+        return soaks.next_words(soak)
     if _has_breakdown(verdict):
         return "Read where the time of a transaction goes"
     return "Read how the levels compare in the other measures"

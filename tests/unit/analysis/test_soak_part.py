@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import runpy
 import subprocess
 import time
@@ -21,6 +22,7 @@ from plimsoll.record import compact, open_run
 from plimsoll.record.thinning import bytes_of, thin
 from plimsoll.report import write_report
 from plimsoll.run.soak.series import ROUNDS_SHARE
+from plimsoll.words.next_steps import next_lines
 from plimsoll.words.soak import sentences
 from plimsoll.words.terminal import terminal_lines
 
@@ -106,7 +108,12 @@ def test_what_grows_from_round_to_round_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rounds", [0, 1, 3])
 def test_few_rounds_say_nothing_of_a_drift(tmp_path: Path, rounds: int) -> None:
     verdict = verdict_of(tmp_path, World(STEADY[:rounds], told={"ended_by": "failures", "why": "the agent died"}))
-    assert "cannot tell whether it drifts" in sentences.SENTENCES.leads(verdict)[0]
+    said = {
+        0: "0 rounds in 0 s are too few",
+        1: "1 round in 11 min 00 s is too few",
+        3: "3 rounds in 33 min 00 s are too few",
+    }
+    assert sentences.SENTENCES.leads(verdict)[0] == f"throughput: cannot tell whether it drifts; {said[rounds]}"
     assert "it ended early, for it failed again and again" in sentences.SENTENCES.warns(verdict)[0]
     assert "The rounds of the soak" in write_report(tmp_path).read_text()
 
@@ -245,6 +252,9 @@ def test_what_the_front_took_at_most_is_not_what_it_has_at_the_ends_of_rounds(tm
 def test_what_to_do_next_is_of_the_soak(tmp_path: Path) -> None:
     verdict = verdict_of(tmp_path, World(STEADY))
     assert [step["kind"] for step in verdict["next_steps"]] == ["look"], "a soak has nothing to vary"
+    assert [(one.text, one.section) for one in next_lines(verdict)] == [
+        ("Read how the rounds compare with the first", "soak")
+    ]
     run = json.loads((tmp_path / "run.json").read_text())
     run |= {"quick": True, "command": ["./plimsoll", "soak", "x", "--quick", "--for", "1h"]}
     (tmp_path / "run.json").write_text(json.dumps(run))
@@ -253,6 +263,19 @@ def test_what_to_do_next_is_of_the_soak(tmp_path: Path) -> None:
     run |= {"status": "stopped"}
     (tmp_path / "run.json").write_text(json.dumps(run))
     assert any("./plimsoll soak --resume" in line for line in terminal_lines(analyse(open_run(tmp_path)), None))
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([value * 0.98**place for place, value in enumerate(STEADY)], "Read in which rounds it changed, and what"),
+        ([1000.0 * math.exp(0.3 * float(RNG.normal())) for _ in range(12)], "Soak for longer, or where nothing else"),
+        (STEADY[:1], "Soak for longer, or where nothing else runs"),
+    ],
+)
+def test_what_to_do_next_follows_from_the_drift(tmp_path: Path, values: list[float], wanted: str) -> None:
+    (line,) = next_lines(verdict_of(tmp_path, World(values)))
+    assert line.text.startswith(wanted) and line.section == "soak"
 
 
 def test_a_disk_that_counts_its_own_troubles_is_named(tmp_path: Path) -> None:

@@ -51,6 +51,13 @@ def test_a_step_is_told_with_its_round_and_its_size():
     assert found["rounds"][20]["verdict"] == "lower"
 
 
+def test_a_round_is_as_the_first_only_where_rounds_agree_so_well_that_it_is_known():
+    calm = judge_rounds(list(np.exp(soaks.rounds("AR 0", 20, 1, 4)[0])))
+    assert {row["verdict"] for row in calm["rounds"][1:]} == {"as the first"}
+    wild = judge_rounds(list(np.exp(soaks.rounds("AR 0", 20, 1, 4, scatter=0.3)[0])))
+    assert {row["verdict"] for row in wild["rounds"][1:]} == {"cannot tell"}
+
+
 def test_a_time_of_other_load_is_two_steps():
     logs = soaks.rounds("AR 0.3", 40, 1, 5)[0]
     logs[12:24] += math.log1p(-0.04)

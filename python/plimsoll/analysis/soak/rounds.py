@@ -31,7 +31,8 @@ RULE: Final = (
     "rounds' logarithms on a straight line, with noise of which each round keeps an unknown share of the last one's "
     "(all shares from 0 to 0.95 averaged by how well they explain the rounds); intervals of 95 %; a drift is told "
     "where chance has at most 0.2 % of so large a slope; steps by the energy statistic (E-divisive), each tested with "
-    "the same noise"
+    "the same noise; a round is as the first where the interval of their difference stays within 10 %, and where it "
+    "neither does nor leaves out zero nobody can tell"
 )
 
 
@@ -104,7 +105,9 @@ def _rows(
 def _word(change: Share | None) -> str | None:
     if change is None:
         return None
-    return "lower" if change["high"] < 0 else "higher" if change["low"] > 0 else "as the first"
+    if change["high"] < 0 or change["low"] > 0:
+        return "lower" if change["high"] < 0 else "higher"
+    return "as the first" if max(-change["low"], change["high"]) <= BOUND_MAX else CANNOT_TELL
 
 
 def _widest(logs: np.ndarray, about: Fit) -> Share:

@@ -55,10 +55,11 @@ def share_words(share: Share) -> str:
 def drift_words(found: SoakOfRun) -> str:
     """The verdict on the drift, with the whole of it."""
     drift, name = found["drift"], metric_of(found["metric"]).name
-    rounds = f"{len(found['each'])} rounds in {days(found['spent_s'])}"
+    count = len(found["each"])
+    rounds = f"{count} round{'' if count == 1 else 's'} in {days(found['spent_s'])}"
     over = f"over {rounds}"
     if drift["over_all"] is None:
-        return f"{name}: cannot tell whether it drifts; {rounds} are too few"
+        return f"{name}: cannot tell whether it drifts; {rounds} {'is' if count == 1 else 'are'} too few"
     whole = share_words(drift["over_all"])
     if (moved := MOVED.get(drift["verdict"])) is not None:
         how = " in steps" if drift["shape"] == "in steps" else ""
@@ -66,6 +67,18 @@ def drift_words(found: SoakOfRun) -> str:
     if drift["verdict"] == CANNOT_TELL:
         return f"{name}: cannot tell whether it drifts {over}: {whole}"
     return f"{name}: {drift['verdict']} {over}: {whole}"
+
+
+def next_words(found: SoakOfRun) -> str:
+    """What follows from how the rounds went."""
+    drift = found["drift"]
+    if drift["steps"] or drift["verdict"] in MOVED:
+        return "Read in which rounds it changed, and what the machine did in them"
+    if drift["verdict"] != CANNOT_TELL:
+        return "Read how the rounds compare with the first"
+    scatter = drift["scatter"]
+    why = "" if scatter is None else f": neighbouring rounds scatter by {100 * scatter:.2g} %"
+    return f"Soak for longer, or where nothing else runs{why}"
 
 
 def step_words(step: FoundStep, found: SoakOfRun) -> str:
