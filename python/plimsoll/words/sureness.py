@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from plimsoll.analysis.metrics import metric_of
+
 Json = dict[str, Any]
 WIDE = 1.1  # comparisons whose ratios lie farther apart are not told by one of them
 
@@ -20,10 +22,11 @@ def sure_words(verdict: Json) -> str:
     ratios = [one["noise"]["ratio_told"] for one in comparisons if one.get("noise")]
     if ratios:
         least, most = min(ratios), max(ratios)
+        # Of a guest counts lead, of which these ratios say nothing.
+        of = f" of {metric_of(verdict.get('metric')).name}" if verdict.get("guest") else ""
         if most > WIDE * least:
-            text += (
-                f"; ratios from {least:.2f} on are significant where trials scatter least, from {most:,.2f} where most"
-            )
+            text += f"; ratios{of} from {least:.2f} on are significant where trials scatter least, "
+            text += f"from {most:,.2f} where most"
         else:
-            text += f"; ratios from {most:.2f} on are significant"
+            text += f"; ratios{of} from {most:.2f} on are significant"
     return f"{text}; at most {verdict['alpha']:.0%} of runs call equals worse"
