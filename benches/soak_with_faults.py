@@ -52,6 +52,8 @@ from plimsoll.experiment.soaking import seconds_of
 ROUNDS: Final = 36
 LOOK_S: Final = 0.1
 RESUME_S: Final = 1.0  # of nobody at work, before the front is begun again
+# Each kill costs a start of the server (some 20 s) and what of its round was done; of a shorter soak not all is planted.
+SECONDS_MIN: Final = 1500.0
 STARTS_MAX: Final = 3  # of a front that ends by itself, without a round between
 MIB: Final = 2**20
 # What the server holds in shared memory comes and goes with its starts and is counted with the leak: at most this share
@@ -238,6 +240,8 @@ def main() -> int:
     out = words.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     print(f"seed {words.seed}; {len(plan)} faults in {words.rounds} rounds of {seconds / words.rounds:g} s", flush=True)
+    if plan and seconds < SECONDS_MIN:
+        print(f"below {SECONDS_MIN / 60:.0f}m it may end before all is planted, and then exits 1", flush=True)
     soak = Soak(words.experiment, options(seconds, words), out / "soak", out / "front.log")
     planting = Planting(soak, plan, out, words, seconds / words.rounds)
     try:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Final
 
 from planting.journal import Fault
@@ -140,10 +141,16 @@ def _leak(fault: Fault, verdict: Json, used: set[tuple[str, int]]) -> Row:
     for one in grown:
         if one["verdict"] == GROWS and first is not None:
             floors = one["floors"]
-            rise = floors[-1]["value"] - floors[0]["value"]
-            risen = next(at["t_s"] for at in floors if at["value"] >= floors[0]["value"] + rise / 10)
+            kept = _never_given_back([at["value"] for at in floors])
+            tenth = kept[0] + (kept[-1] - kept[0]) / 10
+            risen = next(at["t_s"] for at, least in zip(floors, kept, strict=True) if least >= tenth)
             return Row(fault, first + round((risen - floors[0]["t_s"]) * NS), f"grows: {growth_words(one)}")
     return Row(fault)
+
+
+def _never_given_back(floors: Sequence[float]) -> list[float]:
+    """Of each floor on the lowest: others that hold memory for a while and give it back raise it not at all."""
+    return list(accumulate(reversed(floors), min))[::-1]
 
 
 FINDERS: Final[dict[str, Callable[[Fault, Json, set[tuple[str, int]]], Row]]] = {

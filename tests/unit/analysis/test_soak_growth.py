@@ -97,6 +97,7 @@ def test_a_leak_of_5_mib_a_minute_among_other_programs_is_named_with_its_rate():
     named = [one for one in found if one["verdict"] == "grows"]
     assert len(named) >= 34  # of 400 other soaks 378
     covers = [one["an_hour"]["low"] <= 300 * MIB <= one["an_hour"]["high"] for one in named]
+    assert all(one["first"] < one["last"] for one in named), "what others hold at either end is no part of it"
     assert sum(covers) >= 0.85 * len(named)  # of those 353: 93 in 100, and 36 scatter by 4 in 100
     assert np.median([one["an_hour"]["value"] for one in named]) == pytest.approx(300 * MIB, rel=0.03)
 

@@ -116,6 +116,18 @@ def test_all_that_a_soak_tells_is_found_with_its_time() -> None:
     assert rows[2].told_ns == at(2.1) and rows[3].told_ns == at(3.1)
 
 
+def test_what_others_hold_for_a_while_does_not_tell_when_a_leak_began() -> None:
+    verdict = told()
+    (found,) = verdict["kernel"]["growth"]
+    base = [0.0, 0, 0, 10, 20, 30, 40, 50, 60, 70]
+    others = [900.0, 0, 500, 0, 0, 0, 0, 0, 0, 0]
+    found["floors"] = [
+        {"t_s": 60.0 * place, "value": held + more} for place, (held, more) in enumerate(zip(base, others, strict=True))
+    ]
+    rows = judged([FAULTS[1]], verdict)
+    assert rows[0].told_ns == at(0) + 180 * S
+
+
 def _no_drift(verdict: Json) -> None:
     verdict["soak"]["drift"]["verdict"] = "cannot tell"
 

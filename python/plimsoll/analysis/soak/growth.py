@@ -88,6 +88,11 @@ def _judge(name: str, watched: Watched, chance: float) -> Growth:
         leak = increments.leak(*samples, AMONG_STEPS * chance, watched.least)
         if leak is not None:
             found["verdict"], found["an_hour"] = GROWS, leak
+            # What others hold at the begin or at the end is no part of it.
+            found["first"], found["last"] = (
+                float(floors.min()),
+                float(floors[-max(1, len(floors) // increments.SIXTHS) :].min()),
+            )
     return found
 
 
