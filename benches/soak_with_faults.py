@@ -52,7 +52,7 @@ from plimsoll.experiment.soaking import seconds_of
 ROUNDS: Final = 36
 LOOK_S: Final = 0.1
 RESUME_S: Final = 1.0  # of nobody at work, before the front is begun again
-# Each kill costs a start of the server (some 20 s) and what of its round was done; of a shorter soak not all is planted.
+# A kill costs a start of the server, some 20 s, and what of its round was done: of a shorter soak not all is planted.
 SECONDS_MIN: Final = 1500.0
 STARTS_MAX: Final = 3  # of a front that ends by itself, without a round between
 MIB: Final = 2**20
