@@ -24,6 +24,7 @@ from plimsoll.words.nfs.sentences import (
     effect_lines,
     effect_words,
     kept_words,
+    lead_lines,
     made_lines,
     per_transaction,
 )
@@ -66,14 +67,21 @@ def _each(mean: Mean | None) -> str:
     return NONE if mean is None else per_transaction(mean)
 
 
+def _bytes(mean: Mean | None) -> str:
+    """Without an interval that has no width."""
+    if mean is None or mean["low"] is None or round(mean["low"]) != round(mean["value"]):
+        return interval(mean, ",.0f")
+    return f"{mean['value']:,.0f}"
+
+
 def _row(label: str, mine: NfsOfTreatment) -> Json:
     read, write = _of(mine, _READ), _of(mine, _WRITE)
     return {
         "label": label,
         "calls": _each(mine["calls_per_transaction"]),
         "groups": [_each(mine["groups"].get(group)) for group in GROUPS],
-        "read_bytes": NONE if read is None else interval(read["bytes_per_call"], ",.0f"),
-        "write_bytes": NONE if write is None else interval(write["bytes_per_call"], ",.0f"),
+        "read_bytes": NONE if read is None else _bytes(read["bytes_per_call"]),
+        "write_bytes": NONE if write is None else _bytes(write["bytes_per_call"]),
         "read": _times(read),
         "options": [
             f"{mount['source']}: {', '.join(mount['options'])}" for mount in mine["mounts"] if mount["is_targets"]
@@ -207,7 +215,8 @@ def scatter(page: Page) -> Figure:
 
 
 def _evidence(page: Page) -> list[str]:
-    said = [*made_lines(page.verdict), *effect_lines(page.verdict), *account_lines(page.verdict)]
+    said = [*made_lines(page.verdict), *lead_lines(page.verdict), *effect_lines(page.verdict)]
+    said += account_lines(page.verdict)
     said += agreement_lines(page.verdict)
     return [f"{line}." for line in said]
 
