@@ -123,6 +123,7 @@ CAPABILITIES: dict[str, Callable[[], bool]] = {
     "dmsetup": lambda: _tool("dmsetup"),
     "lvm": lambda: _tool("lvm"),
     "tc": lambda: _tool("tc"),
+    "clang": lambda: _tool("clang"),
     "mkfs.ext4": lambda: _tool("mkfs.ext4"),
     "mkfs.xfs": lambda: _tool("mkfs.xfs"),
     "mkfs.btrfs": lambda: _tool("mkfs.btrfs"),

@@ -118,6 +118,21 @@ def test_what_reads_waited_for_is_told_by_their_cause(tmp_path: Path) -> None:
     assert not any(found["types"]["look"]["all"]["data_read"].values())
 
 
+def test_waits_on_nfs_are_told_by_what_was_asked_for(tmp_path: Path) -> None:
+    rows, asked, spent = segment()
+    more = waits((1, 14, "data_read", 7), (1, 14, "data_read", 9), (3, 14, "data_read", 11), (2, 14, "data_read", 99))
+    more["cause"], more["count"] = [3, 6, 3, 3], [1, 2, 3, 4]  # the last is nobody's
+    found = reading(trial(tmp_path, (rows, asked, np.concatenate([spent[spent["bucket"] != more["bucket"][0]], more]))))
+    assert found is not None
+    pay = found["types"]["pay"]
+    assert pay["all"]["nfs"] == {"read": {"count": 4, "ns": 18}, "attributes": {"count": 2, "ns": 9}}
+    assert pay["bands"]["all"]["ns"]["data_read"] == 27, "the bucket has all of them"
+    assert not any(pay["all"]["data_read"].values()), "none was asked of a device"
+    names = {row["name"]: row["ns"] for row in pay["all"]["waits"] if row["bucket"] == "data_read"}
+    assert names == {"IO:DataFileRead, for a read by NFS": 18, "IO:DataFileRead, for attributes by NFS": 9}
+    assert found["types"]["look"]["all"]["nfs"] == {}
+
+
 def test_what_the_probe_says_of_syncs(tmp_path: Path) -> None:
     counts = {"wal": 3, "data": 1, "other": 0}
     found = reading(trial(tmp_path / "told", probes={"breakdown": report(5, syncs=counts)}))

@@ -50,15 +50,15 @@ def one(number: int, mean: Json, slow: Json, waits: list[Json] | None = None) ->
     """A trial's reading with one type."""
     closure = {"error_ns": 0, "of_ns": 1, "share": 0.001, "absolute_share": 0.002, "unnamed_share": 0.0}
     reads = {f"{name}_{key}": 0 for name in ("own", "on_its_way", "untold") for key in ("count", "ns")}
-    named = {"waits": waits or [], "payers": {}, "data_read": reads}
+    named = {"waits": waits or [], "payers": {}, "data_read": reads, "nfs": {}}
     bands = {"all": mean, "up to p50": mean, "p50 to p90": mean, "p90 to p99": mean, "beyond p99": slow}
     kind = {"bands": bands, "closure": closure, "all": named, "beyond p99": named}
     return {
         "number": number, "status": "on", "reason": None, "remedy": None, "types": {"all": kind, "pay": kind},
         "slowest": [], "processes": [], "done": 100,
         "cost": {"run_ns": 1, "ns_per_transaction": 1.0, "cpu_share": 0.01},
-        "lost": {}, "checks": [], "boundaries": {}, "counts": {}, "faults": {}, "joined": {}, "sampled": False,
-        "requests": {"seen": 5, "sent": 5}, "syncs": {},
+        "lost": {}, "checks": [], "boundaries": {}, "absent": {}, "counts": {}, "faults": {}, "joined": {},
+        "sampled": False, "requests": {"seen": 5, "sent": 5}, "syncs": {},
         "sampling": {"one_in_max": 1, "budget_share": None, "share": None, "cut": 0},
     }  # fmt: skip
 

@@ -171,6 +171,33 @@ def test_of_the_systems_processes_only_slices_are_known(sampled: Path, page: Pat
         assert ("walwriter, in the slices watched" in part(where)) == is_sampled
 
 
+@pytest.fixture(scope="module")
+def on_nfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose reads were by NFS, one in two for attributes, and whose probe says that it does not tell all."""
+    folder = made(tmp_path_factory.mktemp("runs") / "run")
+    _WORLD["add_to_run"](folder, {"t1": ("data_read", _WORLD["DATA_READ"], 0.3)}, per=1)
+    for path in summaries(folder):
+        change(path, absent={"nfs": "the kernel does not show what its functions are called"})
+        waits = np.load(path.with_name("breakdown_waits.npy"))
+        reads = waits["bucket"] == _WORLD["BUCKETS"].index("data_read")
+        waits["cause"][reads] = np.where(waits["request"][reads] % 2, 3, 6)
+        np.save(path.with_name("breakdown_waits.npy"), waits)
+    return write_report(folder)
+
+
+def test_waits_on_nfs_are_a_table_of_what_was_asked_for(on_nfs: Path, page: Path) -> None:
+    verdict = json.loads((on_nfs.parent.parent / "verdict.json").read_text())
+    of_all = verdict["breakdown"]["treatments"]["t1"]["types"]["all"]
+    assert set(of_all["nfs"]) == {"read", "attributes"}
+    told = sum(sums["ns_per_transaction"] for sums in of_all["nfs"].values())
+    assert told == pytest.approx(of_all["bands"]["all"]["parts"]["data_read"]["value"], rel=0.01)
+    text = part(on_nfs)
+    table = text[text.index("those for a server of NFS") :].split("</table>")[0]
+    assert f"{of_all['nfs']['attributes']['ns_per_transaction'] / 1e3:,.1f}" in table
+    assert "What waits on NFS are for is not told: the kernel does not show what its functions are called." in text
+    assert "those for a server of NFS" not in part(page), "where there was none there is no table"
+
+
 def test_reads_are_split_by_what_they_waited_for(sampled: Path, page: Path) -> None:
     found = json.loads((sampled.parent.parent / "verdict.json").read_text())["breakdown"]["treatments"]["t1"]
     one = found["types"]["all"]

@@ -25,7 +25,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 		backend = known_from_now(from);
 		if (backend && is_followed(backend, from, false)) {
 			now = bpf_ktime_get_ns();
-			switched_out(backend, from, preempted, now);
+			switched_out(ctx, backend, from, preempted, now);
 		}
 	}
 	if (is_child(to, target.parent)) {

@@ -37,11 +37,17 @@ enum flag {
 	HEADLESS = 128, /* a block that may have begun before the slice of time that was watched */
 };
 
-/* Why a backend waits for a page. */
+/* Why a backend waits: for a page, */
 enum cause {
 	CAUSE_NONE,
 	OWN_READ, /* it has asked the device for it, or for others, itself */
 	ON_ITS_WAY, /* somebody else had */
+	/* And what is waited for on NFS, in whichever bucket; user side: nfs.rs. */
+	NFS_READ,
+	NFS_WRITE,
+	NFS_COMMIT,
+	NFS_ATTRIBUTES,
+	NFS_CALL,
 };
 
 enum counter {
@@ -132,6 +138,7 @@ struct settings {
 	u32 by_request; /* each request is a transaction, also within a block */
 	u32 in_slices; /* not all of the time may be watched */
 	u32 by_system_call; /* the server does not tell its wait events */
+	u32 on_nfs; /* some of its files are, and the kernel shows what its functions are called */
 	u8 class_bucket[WAIT_CLASSES]; /* by the class of a wait event */
 	u8 io_bucket[IO_EVENTS]; /* by the number of an event of the class IO */
 	u8 call_way[CALLS];

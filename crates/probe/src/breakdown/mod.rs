@@ -5,6 +5,7 @@ mod budget;
 mod counters;
 mod follower;
 mod live;
+mod nfs;
 pub(crate) mod processes;
 mod programs;
 mod records;
@@ -16,7 +17,7 @@ mod wait_place;
 
 pub use self_test::stimulus::serve as serve_stimulus;
 
-use crate::bpf::{CostMeter, Kernel, Programs, now_ns, summed};
+use crate::bpf::{CostMeter, Functions, Kernel, Programs, now_ns, summed};
 use crate::folders::Known;
 use crate::postgres_waits::WaitNames;
 use crate::{Probe, Refusal};
@@ -74,6 +75,8 @@ pub struct Breakdown {
     server: Server,
     names: WaitNames,
     attached: Attached,
+    /// What cannot be told, and why.
+    absent: BTreeMap<String, String>,
     budget: Budget,
     /// What the programs take is looked at in the next interval, too.
     attentive: bool,
@@ -96,14 +99,17 @@ fn load(
     names: &WaitNames,
     attached: &Attached,
     options: &BreakdownOptions,
+    of_nfs: Option<&Functions>,
 ) -> Result<Programs, Refusal> {
     let by_system_call = server.wait_place.is_none();
     let known = by_system_call.then(|| Known::of(&server.trees, true)).transpose()?;
-    let how = How { by_request: options.by_request, in_slices: options.budget.is_some(), known: known.as_ref() };
+    let (by_request, in_slices) = (options.by_request, options.budget.is_some());
+    let how = How { by_request, in_slices, on_nfs: of_nfs.is_some(), known: known.as_ref() };
     let settings = settings(&Buckets::of(names), &how)?;
     let unused: &[&str] = if by_system_call { &[] } else { &OF_SYSTEM_CALLS };
     Programs::start_without(unused, OBJECT, &settings, &attached.wanted, |programs| {
         known.as_ref().map_or(Ok(()), |known| known.fill(programs, false))?;
+        of_nfs.map_or(Ok(()), |functions| functions.fill(programs))?;
         // The clock's slew is told before anybody counts with it.
         aim_of(programs)?.keep()
     })
@@ -128,7 +134,10 @@ impl Breakdown {
         let names = WaitNames::of(major).ok_or_else(unknown)?;
         let kernel = Kernel::read()?;
         let attached = Attached::on(&kernel, &options.data_directory);
-        let programs = load(&server, &names, &attached, options)?;
+        let of_nfs = nfs::functions(&options.data_directory);
+        let programs =
+            load(&server, &names, &attached, options, of_nfs.as_ref().and_then(|known| known.as_ref().ok()))?;
+        let why = of_nfs.and_then(Result::err).map(|refusal| (nfs::PARTS.to_owned(), refusal.reason));
         let (counters, losses) = (programs.map("counters")?, programs.map("losses")?);
         let ended = programs.map("ended")?;
         let (backends, mut aim) = (programs.map("backends")?, aim_of(&programs)?);
@@ -147,6 +156,7 @@ impl Breakdown {
             server,
             names,
             attached,
+            absent: why.into_iter().collect(),
             budget: Budget::of_this_machine(options.budget),
             attentive: false,
             out: options.out.clone(),
@@ -221,7 +231,7 @@ impl Breakdown {
     /// What is known from the start.
     fn head(&self) -> BreakdownReport {
         BreakdownReport {
-            status: ProbeStatus::on("tp_btf"),
+            status: ProbeStatus::on("tp_btf").without(self.absent.clone()),
             lost: BTreeMap::new(),
             buckets: BUCKETS.iter().map(|bucket| (*bucket).to_owned()).collect(),
             wait_names: BTreeMap::new(),

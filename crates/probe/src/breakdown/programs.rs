@@ -91,6 +91,8 @@ pub(crate) const OF_SYSTEM_CALLS: [&str; 3] = ["files", "foreign", "directories"
 pub(crate) struct How<'a> {
     pub(crate) by_request: bool,
     pub(crate) in_slices: bool,
+    /// What waits on NFS are for is told.
+    pub(crate) on_nfs: bool,
     /// The server's files, where it does not tell its wait events.
     pub(crate) known: Option<&'a Known>,
 }
@@ -100,7 +102,7 @@ pub(crate) fn settings(buckets: &Buckets, how: &How<'_>) -> Result<Vec<u8>, Refu
     let mut words = folders::words(&how.known.map(Known::devices).unwrap_or_default(), true)?;
     words.extend(boundary_calls());
     words.extend([buckets.client_read, buckets.client_write, buckets.wal_write_lock, buckets.wal_sync]);
-    words.extend([how.by_request, how.in_slices, how.known.is_some()].map(u32::from));
+    words.extend([how.by_request, how.in_slices, how.known.is_some(), how.on_nfs].map(u32::from));
     let mut bytes: Vec<u8> = words.into_iter().flat_map(u32::to_ne_bytes).collect();
     bytes.extend(buckets.class);
     bytes.extend(buckets.io);

@@ -13,6 +13,7 @@
 #include "file_waits.h"
 #include "../bpf/counters.bpf.h"
 #include "../bpf/family.bpf.h"
+#include "../bpf/stack.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -36,14 +37,6 @@ struct {
 } places SEC(".maps");
 
 u32 places_known;
-
-/* A stack is too large for a program's own. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct stack);
-} scratch SEC(".maps");
 
 struct state {
 	struct wait wait; /* the last one, until the thread leaves its CPU again */
@@ -103,14 +96,10 @@ static __always_inline bool is_watched(struct task_struct *task)
 
 static __always_inline u32 place_of(void *context)
 {
-	struct stack *stack;
-	u32 zero = 0, number, *known;
+	struct stack *stack = stack_of(context);
+	u32 number, *known;
 
-	stack = bpf_map_lookup_elem(&scratch, &zero);
 	if (!stack)
-		return UNKNOWN_PLACE;
-	__builtin_memset(stack, 0, sizeof(*stack));
-	if (bpf_get_stack(context, stack->frames, sizeof(stack->frames), OWN_FRAMES) <= 0)
 		return UNKNOWN_PLACE;
 	known = bpf_map_lookup_elem(&places, stack);
 	if (known)

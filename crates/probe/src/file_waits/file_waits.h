@@ -3,9 +3,6 @@
 #ifndef PLIMSOLL_FILE_WAITS_H
 #define PLIMSOLL_FILE_WAITS_H
 
-#define FRAMES 32
-/* Of the program itself and of what calls it, before the scheduler's own. */
-#define OWN_FRAMES 3
 /* Places that a load blocks in; one has some dozens. */
 #define PLACES 4096
 
@@ -21,10 +18,6 @@ struct wait {
 	u32 of_program; /* of a server: of the program behind it, not of its own */
 };
 #define UNKNOWN_PLACE 0xffffffffU
-
-struct stack {
-	u64 frames[FRAMES]; /* innermost first */
-};
 
 enum counter {
 	ARRIVALS_UNSEEN, /* that a thread got a CPU, which the kernel did not tell of: known from its own clock */

@@ -1,6 +1,6 @@
 //! Each time that a thread of a load on files, or of a server, is off its CPU, and what it waits for; definitions in README.md.
 
-mod places;
+pub(crate) mod places;
 mod records;
 mod self_test;
 mod workers;

@@ -4,6 +4,7 @@
 //! but in `other_wait`, by the name of the function that wanted to sleep; nothing is guessed.
 
 use super::records::PREEMPTED;
+use crate::bpf::functions;
 use crate::profile::kernel_names::KernelNames;
 use plimsoll_record::WaitPlace;
 
@@ -205,6 +206,46 @@ fn told<'n>(names: &[&'n str]) -> (&'static str, &'n str) {
     of_nfs().or(innermost).unwrap_or_else(|| (OTHER, wants().copied().unwrap_or_default()))
 }
 
+/// What a function tells of a wait on NFS, for programs that read a stack as it is (bpf/functions.bpf.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnNfs {
+    Read,
+    Write,
+    Commit,
+    Attributes,
+    /// Of a call that no other function of the stack says more of.
+    Call,
+    /// That it is a wait for something else: a lock, or for being held back.
+    Else,
+}
+
+/// What the programs are told of it: of a part its own number.
+pub(crate) fn number(what: OnNfs, [read, write, commit, attributes, call]: &[u32; 5]) -> u32 {
+    match what {
+        OnNfs::Read => *read,
+        OnNfs::Write => *write,
+        OnNfs::Commit => *commit,
+        OnNfs::Attributes => *attributes,
+        OnNfs::Call => *call | functions::IF_NOTHING_ELSE,
+        OnNfs::Else => functions::NOT_OURS,
+    }
+}
+
+/// None of a function that tells nothing.
+pub(crate) fn on_nfs(function: &str) -> Option<OnNfs> {
+    let rules = ABOVE_ALL.iter().chain(&INNERMOST).chain(&OF_NFS);
+    let (_, bucket) = rules.into_iter().find(|(known, _)| is_named(known, function))?;
+    match *bucket {
+        NFS_READ => Some(OnNfs::Read),
+        NFS_WRITE => Some(OnNfs::Write),
+        NFS_COMMIT => Some(OnNfs::Commit),
+        NFS_ATTRIBUTES => Some(OnNfs::Attributes),
+        NFS_CALL => Some(OnNfs::Call),
+        THROTTLED | FROZEN | LOCK => Some(OnNfs::Else),
+        _ => None,
+    }
+}
+
 /// The place of a stack, given innermost first.
 pub(super) fn of_stack(kernel: &KernelNames, frames: &[u64]) -> WaitPlace {
     let names = frames.iter().map(|address| kernel.name(*address).unwrap_or("[kernel]"));
@@ -323,6 +364,11 @@ mod tests {
         for (stack, bucket, function) in cases {
             let names: Vec<&str> = stack.rsplit(';').collect();
             assert_eq!(told(&names), (bucket, function), "{stack}");
+            // And by what each function tells alone.
+            let parts = [NFS_READ, NFS_WRITE, NFS_COMMIT, NFS_ATTRIBUTES, NFS_CALL];
+            let part = parts.iter().position(|part| *part == bucket).map_or(0, |at| at as u32 + 1);
+            let tells = |function: &str| on_nfs(function).map(|what| number(what, &[1, 2, 3, 4, 5]));
+            assert_eq!(functions::tests::told(tells, &names), part, "{stack}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the programs hand over: the layouts of `struct wait` and `struct stack`.
+//! What the programs hand over: the layouts of `struct wait`, and of `struct stack` (bpf/stack.bpf.h).
 
 const RECORD_BYTES: usize = 56;
 /// `UNKNOWN_PLACE`.

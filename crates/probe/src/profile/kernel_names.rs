@@ -19,7 +19,7 @@ impl KernelNames {
         Self::parse(&fs::read_to_string(KALLSYMS).unwrap_or_default())
     }
 
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let function = |line: &str| {
             let mut words = line.split_ascii_whitespace();
             let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
@@ -46,6 +46,14 @@ impl KernelNames {
         self.0.is_empty()
     }
 
+    /// Each function with where it is: up to where the next begins. A part that the compiler has moved elsewhere has its function's name.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = (Range<u64>, &str)> {
+        self.0.iter().enumerate().map(|(at, (begin, name))| {
+            let next = self.0[at..].iter().map(|(address, _)| *address).find(|address| address > begin);
+            (*begin..next.unwrap_or(u64::MAX), name.split('.').next().unwrap_or(name))
+        })
+    }
+
     /// The function that an address is in; the kernel tells where each begins, and not where it ends.
     pub(crate) fn name(&self, address: u64) -> Option<&str> {
         let after = self.0.partition_point(|(from, _)| *from <= address);
@@ -62,6 +70,8 @@ mod tests {
         let names = KernelNames::parse("30 T two\n10 t one\n20 d data\n0000 T hidden\n40 t three\t[module]\n");
         let of = [5, 0x10, 0x2f, 0x30, 0x99].map(|address| names.name(address));
         assert_eq!(of, [None, Some("one"), Some("one"), Some("two"), Some("three")]);
+        let all: Vec<_> = names.functions().map(|(at, name)| (at.start, at.end, name)).collect();
+        assert_eq!(all, [(0x10, 0x30, "one"), (0x30, 0x40, "two"), (0x40, u64::MAX, "three")]);
         let locks = KernelNames::parse("10 T __lock_text_start\n20 T down\n30 T __lock_text_end\n").of_locks();
         assert!(locks.len() == 1 && locks[0] == (0x10..0x30), "{locks:?}");
         assert!(KernelNames::parse("0000000000000000 T hidden\n").is_empty());

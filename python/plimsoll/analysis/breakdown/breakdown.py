@@ -28,6 +28,7 @@ from plimsoll.analysis.breakdown.document import (
     Syncs,
     System,
     TypeReads,
+    TypeSpent,
     TypeWait,
     TypeWaits,
 )
@@ -36,7 +37,7 @@ from plimsoll.analysis.breakdown.reading import Reading, TypeSums, Waits
 from plimsoll.analysis.breakdown.sampling import sampling_caveats
 from plimsoll.analysis.breakdown.slowest import SLOWEST as SLOWEST_COUNT
 from plimsoll.analysis.breakdown.trial import BANDS, MEAN, SLOWEST, TOLD, reading
-from plimsoll.analysis.breakdown.waits import READ, READ_CAUSES
+from plimsoll.analysis.breakdown.waits import NFS, READ, READ_CAUSES
 from plimsoll.analysis.part import Context, Pair, Part
 from plimsoll.analysis.trial.histograms import ALL
 from plimsoll.record import Run, Trial
@@ -145,6 +146,7 @@ def _trial(trial: Reading) -> OfTrial:
         "lost": trial["lost"],
         "checks": trial["checks"],
         "boundaries": trial["boundaries"],
+        "absent": trial["absent"],
         "counts": trial["counts"],
         "requests": trial["requests"],
         "done": trial["done"],
@@ -219,7 +221,16 @@ def _waits(of_kind: list[TypeSums], bands: Mapping[str, Band | None]) -> TypeWai
     for key in (f"{name}_ns" for name in READ_CAUSES):
         reads[f"{key}_per_transaction"] = (reads[key] or 0) / counts[MEAN]
         reads[f"{key}_per_slowest"] = of_slowest[key] / counts[SLOWEST] if counts[SLOWEST] else None
-    return {"waits": waits, "payers": every["payers"], "data_read": cast(TypeReads, reads)}
+    nfs_of_slowest = breakdown_waits.nfs_together([sums[SLOWEST] for sums in of_kind])
+    nfs: dict[str, TypeSpent] = {}
+    for part, sums in every[NFS].items():
+        spent = nfs_of_slowest[part]["ns"] if part in nfs_of_slowest else 0
+        nfs[part] = {
+            **sums,
+            "ns_per_transaction": sums["ns"] / counts[MEAN],
+            "ns_per_slowest": spent / counts[SLOWEST] if counts[SLOWEST] else None,
+        }
+    return {"waits": waits, "payers": every["payers"], "data_read": cast(TypeReads, reads), "nfs": nfs}
 
 
 def _all_waits(bands: list[Waits]) -> dict[tuple[str, str], int]:

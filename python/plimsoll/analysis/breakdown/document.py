@@ -118,12 +118,23 @@ class TypeReads(Reads):
     untold_ns_per_slowest: float | None
 
 
+class TypeSpent(WaitSums):
+    """Waits with what they are of a transaction, and of one of the slowest hundredth."""
+
+    ns_per_transaction: float
+    ns_per_slowest: float | None
+
+
 class TypeWaits(TypedDict):
-    """What transactions of a type waited for, who ended those for another's sync, and what reads were for."""
+    """What transactions of a type waited for, who ended those for another's sync, and what reads were for.
+
+    `nfs`: of the waits, those on NFS, by what was asked of the server; empty where there were none.
+    """
 
     waits: list[TypeWait]
     payers: dict[str, WaitSums]
     data_read: TypeReads
+    nfs: dict[str, TypeSpent]
 
 
 class OfType(TypeWaits):
@@ -184,6 +195,7 @@ class OfTrial(TypedDict):
     lost: dict[str, int]
     checks: list[Json]
     boundaries: dict[str, str]
+    absent: dict[str, str]  # what cannot be told, and why
     counts: dict[str, int]
     requests: RequestsSeen
     done: int | None

@@ -33,11 +33,15 @@ class Reads(TypedDict):
 
 
 class Waits(TypedDict):
-    """What transactions waited for, who ended their waits for another's sync (by role), and what reads were for."""
+    """What transactions waited for, who ended their waits for another's sync (by role), and what reads were for.
+
+    `nfs`: of the waits, those on NFS, by what was asked of the server.
+    """
 
     waits: list[Wait]
     payers: dict[str, WaitSums]
     data_read: Reads
+    nfs: dict[str, WaitSums]
 
 
 class BandSums(TypedDict):
@@ -119,6 +123,7 @@ class ProbeSays(TypedDict, total=False):
     lost: dict[str, int]
     checks: list[Json]
     boundaries: dict[str, str]
+    absent: dict[str, str]
     counts: dict[str, int]
     processes: list[Json]
     syncs: dict[str, int]

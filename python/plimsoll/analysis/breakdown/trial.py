@@ -75,6 +75,7 @@ def _about(trial: Trial, probed: Probe) -> ProbeSays:
         "lost": lost_events(probed),
         "checks": probed.get("checks") or [],
         "boundaries": probed.get("boundaries") or {},
+        "absent": probed.get("absent") or {},
         "counts": probed.get("request_counts") or {},
         "processes": probed.get("processes") or [],
         "syncs": probed.get("syncs") or {},

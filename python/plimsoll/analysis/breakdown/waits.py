@@ -15,7 +15,18 @@ BACKEND, UNKNOWN = "another backend", "unknown"
 SHOWN_MAX = 12
 NAMELESS = "(no name)"
 READ: Final = "data_read"
-CAUSES = {1: ", read issued by itself", 2: ", read already in flight"}
+# Why a backend waited, where that is known; from 3 on by what was asked of a server of NFS.
+CAUSES = {
+    1: ", read issued by itself",
+    2: ", read already in flight",
+    3: ", for a read by NFS",
+    4: ", for a write by NFS",
+    5: ", for a commit by NFS",
+    6: ", for attributes by NFS",
+    7: ", for another call of NFS",
+}
+NFS: Final = "nfs"
+NFS_CAUSES = {"read": 3, "write": 4, "commit": 5, "attributes": 6, "call": 7}
 # What is told of reads by their causes; 0 is a read of which the kernel did not tell.
 READ_CAUSES = {"own": 1, "on_its_way": 2, "untold": 0}
 REST = "(further kinds, beyond those that a row of the record holds)"
@@ -24,7 +35,8 @@ REST = "(further kinds, beyond those that a row of the record holds)"
 def wait_name(event: int, bucket: str, cause: int, names: Mapping[str, Any]) -> str:
     """The server's name of a wait event; 0 is none, and in `other_wait` the rest of a row with many kinds.
 
-    Of a read it is said whether the backend asked the device, or waited for what was asked earlier or by others.
+    Of a read it is said whether the backend asked the device, or waited for what was asked earlier or by others; of any
+    wait on NFS what was asked of the server.
     """
     if event == 0:
         return REST if bucket == OTHER else NAMELESS
@@ -42,7 +54,7 @@ def roles(probed: Probe, backends: np.ndarray) -> dict[int, str]:
 
 
 def waits_of(joined: Joined, chosen: np.ndarray, probed: Probe, known: Mapping[int, str]) -> Waits:
-    """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), reads."""
+    """Of the chosen transactions (a mask): `waits` by name and bucket, `payers` by role (`known`: by pid), and more."""
     # A wait of nobody has the owner -1, which is the place behind the last transaction.
     rows_of_chosen = joined.waits[np.append(chosen, False)[joined.wait_owner]]
     buckets, names = [str(name) for name in probed["buckets"]], probed.get("wait_names") or {}
@@ -57,7 +69,12 @@ def waits_of(joined: Joined, chosen: np.ndarray, probed: Probe, known: Mapping[i
         _row(kind, times, spent, buckets, names)
         for kind, times, spent in zip(kinds.tolist(), count.tolist(), ns.tolist(), strict=True)
     ]
-    return {"waits": rows, "payers": _payers(rows_of_chosen, buckets, known), READ: _reads(rows_of_chosen, buckets)}
+    return {
+        "waits": rows,
+        "payers": _payers(rows_of_chosen, buckets, known),
+        READ: _reads(rows_of_chosen, buckets),
+        NFS: _on_nfs(rows_of_chosen),
+    }
 
 
 def _row(kind: int, count: int, ns: int, buckets: list[str], names: Mapping[str, Any]) -> Wait:
@@ -80,6 +97,16 @@ def _reads(waits: np.ndarray, buckets: list[str]) -> Reads:
         for key in ("count", "ns"):
             sums[f"{name}_{key}"] = int(waits[key][of_cause].sum(dtype=np.int64))
     return cast(Reads, sums)
+
+
+def _on_nfs(waits: np.ndarray) -> dict[str, WaitSums]:
+    """Waits on NFS, in whichever bucket, by what was asked of the server; what did not happen is left out."""
+    of_part = {part: waits[waits["cause"] == cause] for part, cause in NFS_CAUSES.items()}
+    return {
+        part: {"count": int(rows["count"].sum(dtype=np.int64)), "ns": int(rows["ns"].sum(dtype=np.int64))}
+        for part, rows in of_part.items()
+        if len(rows)
+    }
 
 
 def _payers(waits: np.ndarray, buckets: list[str], known: Mapping[int, str]) -> dict[str, WaitSums]:
@@ -116,7 +143,17 @@ def together(trials: Sequence[Waits]) -> Waits:
         "waits": rows[:SHOWN_MAX] + ([rest] if len(rows) > SHOWN_MAX else []),
         "payers": dict(sorted(payers.items(), key=lambda item: -item[1]["ns"])),
         READ: reads_together(trials),
+        NFS: nfs_together(trials),
     }
+
+
+def nfs_together(trials: Sequence[Waits]) -> dict[str, WaitSums]:
+    """Several trials' waits on NFS added up."""
+    sums: dict[str, WaitSums] = {}
+    for part in NFS_CAUSES:
+        for row in (trial[NFS][part] for trial in trials if part in trial[NFS]):
+            _add(sums.setdefault(part, {"count": 0, "ns": 0}), row)
+    return sums
 
 
 def reads_together(trials: Sequence[Waits]) -> Reads:

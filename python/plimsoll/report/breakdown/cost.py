@@ -6,6 +6,7 @@ from typing import Any
 from plimsoll.analysis.breakdown.document import Breakdown, OfTrial
 from plimsoll.analysis.breakdown.parts import BY_CALLS, is_by_calls
 from plimsoll.analysis.breakdown.totals import added, probe_share, requests
+from plimsoll.analysis.breakdown.waits import NFS
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.report.drawing.tables import NONE, number
 
@@ -80,6 +81,12 @@ def boundaries(trials: list[OfTrial]) -> str:
     """What begins and ends a request."""
     found = {(one["boundaries"].get("begin"), one["boundaries"].get("end")) for one in trials if one["boundaries"]}
     return "; ".join(f"{begin} to {end}" for begin, end in sorted(found, key=str))
+
+
+def untold(trials: list[OfTrial]) -> str:
+    """What cannot be told on the machine, and why."""
+    reasons = {why for one in trials for part, why in one.get("absent", {}).items() if part == NFS}
+    return "; ".join(f"What waits on NFS are for is not told: {why}" for why in sorted(reasons))
 
 
 def by_calls(trials: list[OfTrial]) -> str:

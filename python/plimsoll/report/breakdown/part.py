@@ -11,7 +11,7 @@ from plimsoll.analysis.breakdown.totals import own_read_share, shares
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.record.verdict import Mean
-from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joined
+from plimsoll.report.breakdown.cost import boundaries, by_calls, cost_row, joined, untold
 from plimsoll.report.breakdown.figures import breakdown_figures, shown_figure, type_name
 from plimsoll.report.drawing.tables import NONE, number, trials_words
 from plimsoll.report.section import Page, Section
@@ -22,6 +22,13 @@ _US = 1e-3
 _IDLE = "Activity:"  # the server's own name of waits for having nothing to do
 _WAITS_OF_SYSTEM = 3
 _READ_CAUSES = ("own", "on_its_way", "untold")
+_NFS_PARTS = {
+    "read": "a read",
+    "write": "a write",
+    "commit": "a commit",
+    "attributes": "attributes",
+    "call": "another call",
+}
 
 
 def breakdown_part(verdict: Json) -> Json | None:
@@ -42,6 +49,9 @@ def breakdown_part(verdict: Json) -> Json | None:
         "waits": _waits(verdict),
         "payers": _payers(verdict),
         "reads": _reads(verdict),
+        "nfs": _on_nfs(verdict),
+        "nfs_parts": list(_NFS_PARTS.values()),
+        "untold": untold(breakdown["trials"]),
         "syncs": _syncs(verdict),
         "system": _system(verdict),
         "cost": [cost_row(verdict, treatment) for treatment in breakdown["treatments"]],
@@ -203,6 +213,23 @@ def _reads(verdict: Json) -> list[Json]:
         slow = {f"{name}_slowest": number(reads[f"{name}_ns_per_slowest"], ",.1f", _US) for name in _READ_CAUSES}
         share = number(own_read_share(of_type["data_read"]), ".0%")
         rows.append({"label": label, "kind": kind, "share": share, **cells, **slow})
+    return rows
+
+
+def _on_nfs(verdict: Json) -> list[Json]:
+    """Of the waits those on NFS, by what was asked of the server, where there were any."""
+    rows = []
+    for label, kind, of_type in _each(verdict):
+        if not (parts := of_type.get("nfs")):
+            continue
+        spent = [parts.get(part) for part in _NFS_PARTS]
+        cells = [number(sums["ns_per_transaction"], ",.1f", _US) if sums else NONE for sums in spent]
+        mean = of_type["bands"][MEAN]
+        whole = sum(sums["ns_per_transaction"] for sums in parts.values())
+        share = f"{whole / mean['latency']['value']:.0%}" if mean and mean["latency"]["value"] else NONE
+        slow = [sums["ns_per_slowest"] for sums in parts.values() if sums["ns_per_slowest"] is not None]
+        of_slowest = number(sum(slow) if slow else None, ",.1f", _US)
+        rows.append({"label": label, "kind": kind, "cells": cells, "share": share, "slowest": of_slowest})
     return rows
 
 

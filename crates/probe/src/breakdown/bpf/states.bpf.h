@@ -150,7 +150,7 @@ static __always_inline void waits_again(struct backend *backend, struct task_str
 	set_busy(backend, false);
 }
 
-static __always_inline void switched_out(struct backend *backend, struct task_struct *task, bool preempted, u64 now)
+static __always_inline void switched_out(void *context, struct backend *backend, struct task_struct *task, bool preempted, u64 now)
 {
 	u32 state = task->__state;
 
@@ -168,7 +168,7 @@ static __always_inline void switched_out(struct backend *backend, struct task_st
 		if (!clock_behind)
 			clock_behind = backend->clock_behind;
 	}
-	tell(backend, task, state);
+	tell(context, backend, task, state);
 	if (backend->bucket == CLIENT && !backend->in_block)
 		waits_again(backend, task, now);
 }

@@ -3,6 +3,7 @@
 #ifndef PLIMSOLL_WAITS_BPF_H
 #define PLIMSOLL_WAITS_BPF_H
 
+#include "../../bpf/functions.bpf.h"
 #include "system_calls.bpf.h"
 
 /*
@@ -95,8 +96,20 @@ static __always_inline void tell_by_event(struct backend *backend, struct task_s
 	backend->bucket = UNATTRIBUTED;
 }
 
+/* What is asked of a server of NFS is waited for without being interrupted, as files are on any file system. */
+static __always_inline void tell_of_nfs(void *context, struct backend *backend, u32 state)
+{
+	u32 told;
+
+	if (!settings.on_nfs || !(state & TASK_UNINTERRUPTIBLE))
+		return;
+	told = told_by_stack(context);
+	if (told)
+		backend->cause = told;
+}
+
 /* What a process that leaves the CPU to sleep waits for. */
-static __always_inline void tell(struct backend *backend, struct task_struct *task, u32 state)
+static __always_inline void tell(void *context, struct backend *backend, struct task_struct *task, u32 state)
 {
 	bool throttled = backend->throttled && state & TASK_WAKEKILL;
 
@@ -110,6 +123,7 @@ static __always_inline void tell(struct backend *backend, struct task_struct *ta
 		backend->bucket = THROTTLE;
 	else if (backend->bucket == DATA_READ)
 		backend->cause = cause_of_read(backend, task);
+	tell_of_nfs(context, backend, state);
 }
 
 #endif
