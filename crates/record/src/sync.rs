@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 /// Where the time of a sync goes; every moment of it is in one of them.
-pub const SYNC_PARTS: [&str; 9] =
-    ["writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait"];
+pub const SYNC_PARTS: [&str; 10] =
+    ["writeback", "writing", "write_io", "journal", "metadata", "flush", "commit", "run_queue", "cpu", "other_wait"];
 
 /// A row of `sync.npy`; units are in the names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,15 +108,15 @@ mod tests {
             call: 1,
             class: 3,
             error: 5,
-            ns: 45,
-            parts_ns: [1, 2, 3, 4, 5, 6, 7, 8, 9],
+            ns: 55,
+            parts_ns: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
             journal_flush_ns: 11,
             pages: 10,
         };
         writer.append(&row).unwrap();
         assert_eq!(writer.close().unwrap(), 1);
         let table = Table::read(&folder.path().join("sync.npy")).unwrap();
-        for (column, value) in [("t_ns", 1), ("pid", 2), ("call", 1), ("class", 3), ("error", 5), ("ns", 45)] {
+        for (column, value) in [("t_ns", 1), ("pid", 2), ("call", 1), ("class", 3), ("error", 5), ("ns", 55)] {
             assert_eq!(table.column(column).unwrap(), [value], "{column}");
         }
         for (place, part) in SYNC_PARTS.iter().enumerate() {

@@ -1,16 +1,17 @@
 //! Each fsync and fdatasync of a target's processes, and what it waits for; definitions in README.md.
 
+mod nfs;
 mod records;
 mod self_test;
 mod totals;
 
-use crate::bpf::{CostMeter, Kernel, Programs, Wanted, WatchedFileSystem, summed};
+use crate::bpf::{CostMeter, Functions, Kernel, Programs, Wanted, WatchedFileSystem, summed};
 use crate::folders::{self, Known};
 use crate::subject::Subject;
 use crate::{Probe, Refusal};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBufferBuilder};
 use plimsoll_record::{Check, ProbeReport, ProbeStatus, SyncReport, SyncTotals, SyncWriter};
-use records::{Record, TOLD_BY_SOME};
+use records::{OF_A_JOURNAL, OF_NFS, OF_WRITING, Record, Tells};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -27,6 +28,9 @@ const LOST: [&str; 3] = ["files", "tasks", "records"];
 const LOST_EVENTS: &str = "events";
 /// File systems that tell when they write pages and when a commit of their journal has ended.
 const TELLING: &str = "ext4";
+/// NFS has no tracepoint in the kernel itself but that of each page that is handed over; its waits are told by the stacks that they are in.
+const BY_STACK: [&str; 2] = ["nfs", "nfs4"];
+const PAGE_OF_NFS: (&str, &str) = ("on_page_of_nfs", "wbc_writepage");
 const DEVICES: usize = 8;
 
 /// Programs and their tracepoints: what bounds a call, on any file system and where all of them are ext4; the others tell parts.
@@ -126,8 +130,34 @@ fn disk_of(device: &str) -> u32 {
     whole.and_then(|folder| number(&folder)).unwrap_or(0)
 }
 
+/// How parts are told where files are on NFS: None where there is none, else where the kernel's functions are, or why that is not known.
+fn by_stack(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> Option<Result<Functions, Refusal>> {
+    if !file_systems.iter().any(is_by_stack) {
+        return None;
+    }
+    if !kernel.has_tracepoint(PAGE_OF_NFS.1) {
+        return Some(Err(Refusal::from(format!("this kernel has no tracepoint {}", PAGE_OF_NFS.1))));
+    }
+    Some(nfs::functions())
+}
+
+fn is_by_stack(one: &WatchedFileSystem) -> bool {
+    BY_STACK.contains(&one.shown.kind.as_str())
+}
+
+/// `enum tells`.
+fn tells(one: &WatchedFileSystem, knows_stacks: bool) -> Tells {
+    if one.shown.kind == TELLING {
+        Tells::OfAJournal
+    } else if is_by_stack(one) && knows_stacks {
+        Tells::ByStack
+    } else {
+        Tells::Nothing
+    }
+}
+
 /// `struct settings`.
-fn settings(known: &Known) -> Result<Vec<u8>, Refusal> {
+fn settings(known: &Known, knows_stacks: bool) -> Result<Vec<u8>, Refusal> {
     let mut words = folders::words(&known.devices(), true)?;
     let of_each = |of: &dyn Fn(&WatchedFileSystem) -> u32| {
         let mut found: Vec<u32> = known.file_systems.iter().map(of).collect();
@@ -135,19 +165,27 @@ fn settings(known: &Known) -> Result<Vec<u8>, Refusal> {
         found
     };
     words.extend(of_each(&|one| disk_of(&one.shown.device)));
-    words.extend(of_each(&|one| u32::from(one.shown.kind == TELLING)));
-    words.extend([libc::SYS_fsync as u32, libc::SYS_fdatasync as u32]);
+    words.extend(of_each(&|one| tells(one, knows_stacks) as u32));
+    words.extend([libc::SYS_fsync as u32, libc::SYS_fdatasync as u32, u32::from(knows_stacks)]);
     Ok(words.iter().flat_map(|word| word.to_ne_bytes()).collect())
 }
 
 /// Parts that are not told here, and why.
-fn absent(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> BTreeMap<String, String> {
+fn absent(
+    kernel: &Kernel,
+    file_systems: &[WatchedFileSystem],
+    by_stack: Option<&Result<Functions, Refusal>>,
+) -> BTreeMap<String, String> {
     let mut absent = BTreeMap::new();
-    let mut others: Vec<&str> = file_systems.iter().map(|one| one.shown.kind.as_str()).collect();
-    others.retain(|kind| *kind != TELLING);
+    let others = file_systems.iter().filter(|one| one.shown.kind != TELLING && !is_by_stack(one));
+    let others: Vec<&str> = others.map(|one| one.shown.kind.as_str()).collect();
     if !others.is_empty() {
         let why = format!("not reported by {}; included in cpu, write_io and other_wait", others.join(", "));
-        absent.extend(TOLD_BY_SOME.iter().map(|part| ((*part).to_owned(), why.clone())));
+        absent.extend(OF_WRITING.iter().chain(&OF_A_JOURNAL).map(|part| ((*part).to_owned(), why.clone())));
+    }
+    if let Some(Err(refusal)) = by_stack {
+        let why = format!("on NFS: {}; included in cpu, write_io and other_wait", refusal.reason);
+        absent.extend(OF_WRITING.iter().chain(&OF_NFS).map(|part| ((*part).to_owned(), why.clone())));
     }
     for (tracepoint, part) in NEEDED_BY.into_iter().filter(|(tracepoint, _)| !kernel.has_tracepoint(tracepoint)) {
         absent.insert(part.to_owned(), format!("this kernel has no tracepoint {tracepoint}"));
@@ -182,9 +220,10 @@ fn journals(file_systems: &[WatchedFileSystem]) -> bool {
     telling.map(name).any(|name| name.is_none_or(|name| has_journal(&folders, &name)))
 }
 
-fn wanted(kernel: &Kernel, bounds: Bounds, journals: bool) -> Vec<Wanted> {
+fn wanted(kernel: &Kernel, bounds: Bounds, journals: bool, knows_stacks: bool) -> Vec<Wanted> {
     let of_journal: &[(&str, &str)] = if journals { &OF_JOURNAL } else { &[] };
-    let parts = OF_PARTS.iter().chain(of_journal).copied();
+    let of_nfs = knows_stacks.then_some(&PAGE_OF_NFS);
+    let parts = OF_PARTS.iter().chain(of_journal).chain(of_nfs).copied();
     let told = parts.filter(|(_, tracepoint)| kernel.has_tracepoint(tracepoint));
     bounds.into_iter().chain(told).map(|(function, _)| Wanted { function, tracepoint: None }).collect()
 }
@@ -197,10 +236,15 @@ impl Syncs {
     pub fn start(subject: &Subject, out: &Path) -> Result<Self, Refusal> {
         let known = subject.files.known()?;
         let kernel = Kernel::read()?;
-        let absent = absent(&kernel, &known.file_systems);
+        let by_stack = by_stack(&kernel, &known.file_systems);
+        let absent = absent(&kernel, &known.file_systems, by_stack.as_ref());
         let bounds = bounds(&kernel, &known.file_systems);
-        let wanted = wanted(&kernel, bounds, journals(&known.file_systems));
-        let programs = Programs::start(OBJECT, &settings(&known)?, &wanted, |programs| known.fill(programs, false))?;
+        let functions = by_stack.and_then(Result::ok);
+        let wanted = wanted(&kernel, bounds, journals(&known.file_systems), functions.is_some());
+        let programs = Programs::start(OBJECT, &settings(&known, functions.is_some())?, &wanted, |programs| {
+            functions.as_ref().map_or(Ok(()), |functions| functions.fill(programs))?;
+            known.fill(programs, false)
+        })?;
         let target = programs.map_of_section(".data.target")?;
         let aim = |parent: u32| {
             let told = [parent.to_ne_bytes(), [0; 4]].concat();

@@ -12,6 +12,7 @@
 #include "sync.h"
 #include "state.bpf.h"
 #include "../bpf/system_calls.bpf.h"
+#include "../bpf/functions.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -140,10 +141,33 @@ int BPF_PROG(on_ext4_exit, struct inode *inode, int result)
 
 /* --- off and on the CPU ------------------------------------------------------------------------------------------- */
 
-static __always_inline void switched_out(struct state *state, struct task_struct *task, bool runnable, u64 now)
+/* With the first wait for pages or for a commit nothing more is handed over. NFS does not tell so itself. */
+static __always_inline void tell_by_stack(struct state *state, void *context)
+{
+	switch (told_by_stack(context)) {
+	case OF_NFS_WRITING:
+		if (state->blocked != WRITEBACK)
+			state->blocked = WRITING;
+		return;
+	case OF_NFS_PAGES:
+		state->blocked = state->wrote ? WRITE_IO : WRITEBACK;
+		break;
+	case OF_NFS_COMMIT:
+		state->blocked = COMMIT;
+		break;
+	default:
+		state->blocked = OTHER_WAIT;
+		return;
+	}
+	state->running = CPU;
+}
+
+static __always_inline void switched_out(void *context, struct state *state, struct task_struct *task, bool runnable, u64 now)
 {
 	charge_until(state, now);
 	take_out_run_queue(state, task);
+	if (!runnable && settings.by_stack && state->sync.tells == TELLS_BY_STACK)
+		tell_by_stack(state, context);
 	state->now = runnable ? RUN_QUEUE : state->blocked;
 	state->woken_by_journal = false;
 	state->off = true;
@@ -184,7 +208,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *from, struct task_st
 		return 0;
 	state = syncs_by_its_call(from);
 	if (state)
-		switched_out(state, from, preempted || !from->__state, bpf_ktime_get_ns());
+		switched_out(ctx, state, from, preempted || !from->__state, bpf_ktime_get_ns());
 	state = syncs_by_its_call(to);
 	if (state && state->off)
 		switched_in(state, bpf_ktime_get_ns());
@@ -269,6 +293,22 @@ int BPF_PROG(on_written, struct inode *inode, void *control, int result, int pag
 	return 0;
 }
 
+/* A page is about to be handed over; only where files are on NFS, for others say so themselves. */
+SEC("tp_btf/wbc_writepage")
+int BPF_PROG(on_page_of_nfs)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct state *state = syncs(task);
+
+	if (!state || state->sync.tells != TELLS_BY_STACK)
+		return 0;
+	if (state->running != WRITING)
+		becomes(state, task, WRITING);
+	state->blocked = WRITING;
+	state->wrote = true;
+	return 0;
+}
+
 SEC("tp_btf/folio_wait_writeback")
 int BPF_PROG(on_wait_for_page)
 {
@@ -291,7 +331,7 @@ static __always_inline bool is_flush(struct bio *bio)
 /* What a task writes while it is not writing pages is metadata, one block after the other; then it waits for each. */
 static __always_inline void writes_metadata(struct state *state, struct bio *bio)
 {
-	if (state->sync.tells && state->running != WRITING && (bio->bi_opf & REQ_OP_MASK) == REQ_OP_WRITE)
+	if (state->sync.tells == TELLS_OF_A_JOURNAL && state->running != WRITING && (bio->bi_opf & REQ_OP_MASK) == REQ_OP_WRITE)
 		state->blocked = state->later = METADATA;
 }
 

@@ -13,10 +13,25 @@ enum part {
 	JOURNAL, /* waiting for a commit of the journal */
 	METADATA, /* waiting for metadata that it writes itself, where there is no journal */
 	FLUSH, /* waiting for the device to empty its cache, asked for by the call itself */
+	COMMIT, /* waiting for a server of NFS to commit what was written to it */
 	RUN_QUEUE,
 	CPU, /* on a CPU, but for WRITING and FLUSH */
 	OTHER_WAIT,
 	PARTS,
+};
+
+/* What a file system tells of writing; its number in mod.rs. */
+enum tells {
+	TELLS_NOTHING,
+	TELLS_OF_A_JOURNAL, /* ext4: when pages are written, and when a commit has ended */
+	TELLS_BY_STACK, /* NFS: by its functions that a call waits in */
+};
+
+/* What those functions tell; user side: nfs.rs. */
+enum of_nfs {
+	OF_NFS_PAGES = 1,
+	OF_NFS_WRITING,
+	OF_NFS_COMMIT,
 };
 
 enum call {
@@ -34,7 +49,7 @@ struct sync {
 	unsigned int pages; /* written by the call itself */
 	int result;
 	unsigned char call, class;
-	unsigned char tells; /* the file system does, of writing and of its journal */
+	unsigned char tells; /* enum tells, of the file system */
 	unsigned char unused;
 };
 
@@ -49,8 +64,9 @@ enum lost {
 struct settings {
 	struct folders folders;
 	unsigned int disks[DEVICES]; /* of those file systems; 0: not known */
-	unsigned int tells[DEVICES]; /* whether they say when pages are written, and when a commit has ended */
+	unsigned int tells[DEVICES]; /* enum tells, of each */
 	unsigned int fsync, fdatasync; /* their numbers */
+	unsigned int by_stack; /* one of the file systems tells so */
 };
 
 struct target {

@@ -1,6 +1,6 @@
 //! Sums of syncs by class and kind.
 
-use super::records::Record;
+use super::records::{Record, Tells};
 use plimsoll_record::SyncTotals;
 
 const NS_BUCKETS_MAX: usize = 64;
@@ -21,7 +21,7 @@ pub(super) fn add(totals: &mut SyncTotals, record: &Record) {
     for (part, ns) in record.parts() {
         *totals.parts_ns.entry(part.to_owned()).or_insert(0) += ns.max(0) as u64;
     }
-    if record.tells {
+    if record.tells == Tells::OfAJournal {
         *totals.journal_flush_ns.get_or_insert(0) += record.row.journal_flush_ns.max(0) as u64;
         *totals.pages.get_or_insert(0) += u64::from(record.row.pages);
     }
@@ -36,8 +36,8 @@ mod tests {
     fn sums_have_their_extremes_and_their_histogram() {
         let mut totals = SyncTotals::default();
         for (ns, error) in [(1_000, 0), (5_000, 5), (4_100, 0)] {
-            let row = SyncRow { ns, error, pages: 2, parts_ns: [0, 0, ns, 0, 0, 0, 0, 0, 0], ..SyncRow::default() };
-            add(&mut totals, &Record { row, tells: true });
+            let row = SyncRow { ns, error, pages: 2, parts_ns: [0, 0, ns, 0, 0, 0, 0, 0, 0, 0], ..SyncRow::default() };
+            add(&mut totals, &Record { row, tells: Tells::OfAJournal });
         }
         assert_eq!((totals.count, totals.errors, totals.ns), (3, 1, 10_100));
         assert_eq!((totals.ns_min, totals.ns_max, totals.pages), (1_000, 5_000, Some(6)));

@@ -19,7 +19,7 @@ from plimsoll.record.summary import Probe
 from plimsoll.record.verdict import Used
 
 Json = dict[str, Any]
-PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "run_queue", "cpu", "other_wait")
+PARTS = ("writeback", "writing", "write_io", "journal", "metadata", "flush", "commit", "run_queue", "cpu", "other_wait")
 _TimedSum = Literal["count", "errors", "ns"]
 _CallSum = Literal[_TimedSum, "asked_bytes", "returned_bytes", "sequential"]
 _TIMED: Final[tuple[_TimedSum, ...]] = get_args(_TimedSum)

@@ -37,6 +37,7 @@ PART_NAMES = {
     "journal": "journal<br>commit",
     "metadata": "own<br>metadata",
     "flush": "device<br>flush",
+    "commit": "NFS<br>commit",
     "run_queue": "run<br>queue",
     "cpu": "other<br>CPU",
     "other_wait": "other<br>wait",

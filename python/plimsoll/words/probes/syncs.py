@@ -18,6 +18,7 @@ PLAIN = {
     "journal": "the journal's commit",
     "metadata": "its own metadata",
     "flush": "the device's flush",
+    "commit": "the commit by NFS",
     "run_queue": "ready to run, and no CPU free",
     "cpu": "on a CPU",
     "other_wait": "other waits",
