@@ -52,8 +52,8 @@ impl<'a> Segments<'a> {
     }
 
     /// Runs a segment to its end: nothing may fail.
-    fn run(&mut self, workload: Value, clients: u32, seconds: f64) -> &Value {
-        let request = self.next(workload, clients, json!({"stop": {"seconds": seconds}}));
+    fn run(&mut self, workload: Value, clients: u32, stop: Value) -> &Value {
+        let request = self.next(workload, clients, json!({"stop": stop}));
         let summary = must("load", &request);
         let identity = &summary["identity"];
         assert!(identity["done"].as_i64().unwrap() > 100, "{identity}");
@@ -100,10 +100,10 @@ fn runs_leave_the_conditions_intact() {
     let Some(server) = Server::start() else { return };
     must("populate", &request(&server, json!({}), json!({})));
     let mut segments = Segments::new(&server);
-    segments.run(json!({}), 8, 3.0);
-    segments.run(json!({}), 32, 3.0);
-    segments.run(json!({"statements": "functions"}), 8, 2.0);
-    segments.run(json!({"isolation": "repeatable read"}), 4, 2.0);
+    segments.run(json!({}), 8, json!({"seconds": 3.0}));
+    segments.run(json!({}), 32, json!({"seconds": 3.0}));
+    segments.run(json!({"statements": "functions"}), 8, json!({"seconds": 2.0}));
+    segments.run(json!({"isolation": "repeatable read"}), 4, json!({"seconds": 2.0}));
     let checked = segments.check();
     assert_eq!(failed_checks(&checked), Vec::<&str>::new());
     assert!(checked.get("ledger").is_none());
@@ -140,7 +140,8 @@ fn users_key_and_think(segments: &mut Segments<'_>) {
     const KEYING_S: [f64; 5] = [18.0, 3.0, 2.0, 2.0, 2.0];
     const THINKING_S: [f64; 5] = [12.0, 12.0, 10.0, 5.0, 5.0];
     let folder = segments.out(segments.summaries.len());
-    let summary = segments.run(json!({"keying_and_think": true, "time_scale": SCALE}), 20, 8.0);
+    let summary =
+        segments.run(json!({"keying_and_think": true, "time_scale": SCALE}), 20, json!({"transactions": 700}));
     assert_eq!(summary["facts"]["pacing"], json!({"keying_and_think": true, "time_scale": SCALE}));
     assert_eq!(summary["facts"]["delivery"], "deferred");
     let rows = rows(&folder);
@@ -220,7 +221,7 @@ fn what_was_acknowledged_survives_ten_kills() {
 fn numbers_given_again_are_other_orders(segments: &mut Segments<'_>) {
     segments.server.sql("ALTER ROLE tester RESET synchronous_commit");
     let lost = segments.check()["ledger"]["new_orders"]["lost"].clone();
-    segments.run(json!({"ledger": true}), 8, 3.0);
+    segments.run(json!({"ledger": true}), 8, json!({"seconds": 3.0}));
     let ledger = segments.check()["ledger"].clone();
     assert_eq!((&ledger["new_orders"]["lost"], &ledger["new_orders"]["twice"]), (&lost, &json!(0)));
 }
