@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from plimsoll.analysis.captures.density import GROUPS
 from plimsoll.analysis.nfs import part, trial
 from plimsoll.analysis.parts import PARTS
 from plimsoll.record import writer
@@ -276,3 +277,15 @@ def test_the_page_has_tables_and_a_scatter_of_a_million_calls(tmp_path: Path) ->
     tables = page_of.calls_part(page(found))
     assert tables["rows"][0]["options"] == ["server:/export: vers=4.2, rsize=8192, wsize=8192, hard, proto=tcp"]
     assert {row[4] for row in tables["tables"][0]["accounts"]} == {"agree"}
+
+
+def test_every_panel_of_the_scatter_has_data(tmp_path: Path) -> None:
+    """Vega moves the data of all panels behind one that has none, so that calls would stand below another's name."""
+    trials = [(1, {"f": "a"}, rows(20, 0), {}), (1, {"f": "b"}, rows(20, 5), {})]
+    found = judged(tmp_path, trials, world.factor("f", "a", "b"))
+    figure = page_of.scatter(page(found))
+    assert figure.spec is not None
+    cells = figure.spec["datasets"]["cells"]
+    assert {(cell["treatment"], cell["group"]) for cell in cells} == {(one, kind) for one in "ab" for kind in GROUPS}
+    (added,) = [cell for cell in cells if (cell["treatment"], cell["group"]) == ("a", "getattr")]
+    assert added["from_s"] == added["to_s"] and added["low_ms"] == added["high_ms"], "nothing is drawn of it"

@@ -172,9 +172,10 @@ def scatter(page: Page) -> Figure:
     shown = drawn[:PANELS_MAX]
     left_out = len(drawn) - len(shown)
     order = [labels.get(name, name) for name in shown]
-    cells = [
+    cells: list[Json] = [
         {**cell, "treatment": labels.get(name, name)} for name in shown for cell in found["treatments"][name]["scatter"]
     ]
+    cells += _empty_panels(cells, order)
     width = (WIDTH - 190) // len(GROUPS)
     chart = (
         alt.Chart(alt.NamedData("cells"), width=width, height=_PANEL_HEIGHT)
@@ -192,7 +193,13 @@ def scatter(page: Page) -> Figure:
                 "treatment:N",
                 title=None,
                 sort=order,
-                header=alt.Header(labelAngle=0, labelAlign="left", labelLimit=160),
+                header=alt.Header(
+                    labelAngle=0,
+                    labelAlign="left",
+                    labelLimit=160,
+                    labelFontSize=11,
+                    labelExpr="split(datum.label, ', ')",
+                ),
             ),
             tooltip=[
                 alt.Tooltip("calls:Q", title="calls"),
@@ -212,6 +219,20 @@ def scatter(page: Page) -> Figure:
         caption += f" {left_out} more treatments are not drawn; their numbers are in the tables."
     study = page.study or {}
     return Figure("nfs-calls", title, caption, study.get("nfs_calls", ""), spec_of(chart, {"cells": cells}))
+
+
+def _empty_panels(cells: list[Json], treatments: list[str]) -> list[Json]:
+    """For each panel that has no call a cell without width and height: where a panel has no data at all, the drawing
+    moves the data of those behind it."""
+    there = {(cell["treatment"], cell["group"]) for cell in cells}
+    lowest, least = min(cell["low_ms"] for cell in cells), min(cell["calls"] for cell in cells)
+    nothing = {"from_s": 0.0, "to_s": 0.0, "low_ms": lowest, "high_ms": lowest, "calls": least}
+    return [
+        {**nothing, "group": group, "treatment": treatment}
+        for treatment in treatments
+        for group in GROUPS
+        if (treatment, group) not in there
+    ]
 
 
 def _evidence(page: Page) -> list[str]:
