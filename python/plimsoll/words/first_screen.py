@@ -24,11 +24,11 @@ TRIALS, CAVEATS = "trials", "caveats"  # sections of every run's page
 
 def first_screen(verdict: Json) -> FirstScreen:
     """The five answers, from verdict.json."""
-    sure = sure_words(verdict)
+    sure, leading = sure_words(verdict), answers(verdict)
     return FirstScreen(
-        answers(verdict),
+        leading,
         [Said(sure, LEVELS)] if sure else [],
-        why(verdict)[:WHY_MAX],
+        [said for said in why(verdict) if said not in leading][:WHY_MAX],
         next_lines(verdict),
         wrong(verdict),
     )

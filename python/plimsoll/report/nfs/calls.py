@@ -24,7 +24,6 @@ from plimsoll.words.nfs.sentences import (
     effect_lines,
     effect_words,
     kept_words,
-    lead_lines,
     made_lines,
     per_transaction,
 )
@@ -236,8 +235,7 @@ def _empty_panels(cells: list[Json], treatments: list[str]) -> list[Json]:
 
 
 def _evidence(page: Page) -> list[str]:
-    said = [*made_lines(page.verdict), *lead_lines(page.verdict), *effect_lines(page.verdict)]
-    said += account_lines(page.verdict)
+    said = [*made_lines(page.verdict), *effect_lines(page.verdict), *account_lines(page.verdict)]
     said += agreement_lines(page.verdict)
     return [f"{line}." for line in said]
 

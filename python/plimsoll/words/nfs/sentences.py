@@ -23,7 +23,7 @@ _OF_CALLS: Final = {
     OTHERS: "Other calls",
 }
 _TREATMENTS_SHOWN = 3
-_EFFECTS_SHOWN = 4
+_EFFECTS_SHOWN = 8
 _LEADS = 4
 _APART_SHOWN = 4
 _SMALL = 0.05  # calls a transaction: less is not worth a sentence
@@ -108,12 +108,12 @@ def lead_lines(verdict: Json) -> list[str]:
 
 
 def effect_lines(verdict: Json) -> list[str]:
-    """The largest changes, those that lead left out."""
-    found, leading = found_in(verdict), lead_lines(verdict)
+    """The largest changes; what leads as well, since another part's answer may stand in its place."""
+    found = found_in(verdict)
     if found is None:
         return []
-    lines = [line for effect in _sure(found) if (line := effect_words(effect)) not in leading]
-    return lines[:_EFFECTS_SHOWN]
+    largest = [effect_words(effect) for effect in _sure(found)]
+    return list(dict.fromkeys([*lead_lines(verdict), *largest]))[:_EFFECTS_SHOWN]
 
 
 def _is_sure(difference: Mean) -> bool:
