@@ -27,7 +27,7 @@ FAMILY = 40
 # Other programs beside what may leak: how many are there on average, and for how many minutes each stays.
 VISITS = ((1, 5), (2, 5), (3, 10), (5, 10), (1, 20))
 VISIT_MB, LEAK_MB_A_MINUTE, WANDERS_MB = 100.0, 5.0, 1.0
-FOUND_AMONG = {(3, 10): 0.65, (5, 10): 0.55, (1, 20): 0.80}  # the least that others leave is seldom zero
+FOUND_AMONG = {(2, 5): 0.70, (3, 10): 0.25, (5, 10): 0.12, (1, 20): 0.60}  # the least that others leave is seldom zero
 TAKEN = ("at once", "by and by", "soon")
 PARTS, SCATTER_INSIDE, STEP_INSIDE, NEAR_INSIDE = 60, 0.01, 0.10, 2
 # False alarms inside rounds are looked for where a step that is large enough to be told may come by chance: of parts

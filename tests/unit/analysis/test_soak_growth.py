@@ -95,10 +95,10 @@ def test_a_leak_of_5_mib_a_minute_among_other_programs_is_named_with_its_rate():
     leaks = 300 * MIB + 5 * MIB * SECONDS / 60
     found = [judged(leaks + visits(seed) + MIB * noise(seed), least=16 * MIB) for seed in range(40)]
     named = [one for one in found if one["verdict"] == "grows"]
-    assert len(named) >= 34  # of 400 other soaks 378
+    assert len(named) >= 30  # of 400 other soaks 332
     covers = [one["an_hour"]["low"] <= 300 * MIB <= one["an_hour"]["high"] for one in named]
     assert all(one["first"] < one["last"] for one in named), "what others hold at either end is no part of it"
-    assert sum(covers) >= 0.85 * len(named)  # of those 353: 93 in 100, and 36 scatter by 4 in 100
+    assert sum(covers) >= 0.85 * len(named)  # of those all: the interval errs on the wide side
     assert np.median([one["an_hour"]["value"] for one in named]) == pytest.approx(300 * MIB, rel=0.03)
 
 
@@ -120,6 +120,19 @@ def test_what_fills_by_and_by_and_is_given_back_at_once_has_more_rises_and_is_no
     for period in (40, 77, 130):
         teeth = (np.arange(240) % period) * 1.0 + 0.01 * np.random.default_rng(period).standard_normal(240)
         assert leak(np.arange(240.0), teeth, chance=0.001, least=0.0) is None
+
+
+@pytest.mark.parametrize("median_rise", [0.5, 2.0, 5.0])
+def test_rounds_that_fill_and_give_back_above_a_base_that_wanders_are_no_leak(median_rise: float) -> None:
+    """As open files do in the rounds of a soak: signs rise always, and the base goes where others take it."""
+    random, told = np.random.default_rng(13), 0
+    for _ in range(200):
+        base = random.standard_normal(40)
+        for place in range(1, 40):
+            base[place] = 0.9 * base[place - 1] + np.sqrt(1 - 0.9**2) * base[place]
+        values = np.repeat(base, 6) + median_rise / 240 * (np.arange(240) % 6)
+        told += leak(np.arange(240.0), values, chance=0.001, least=0.0) is not None
+    assert told <= 4
 
 
 def test_a_leak_that_stops_at_half_time_is_none_of_increments():

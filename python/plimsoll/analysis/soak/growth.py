@@ -38,8 +38,8 @@ RULE: Final = (
     "which each floor keeps an unknown share of the last one's; it grows where chance has at most 1 % of so large a "
     "slope, for all series together, where the second half alone rises at least half as fast, and where no floor lies "
     "below an earlier one by more than a fifth of the rise; or where, of 240 moments, so many more lie above the last "
-    "one than below as chance has in at most 0.1 %, for all series together, in the second half too, and where three "
-    "quarters of what the median increment adds up to are never given back"
+    "one than below as chance has in at most 0.1 %, for all series together, in the second half too, and where what is "
+    "never given back lies near the line of the median increment, by a fifth of its whole rise at most"
 )
 _HOUR_S: Final = 3600.0
 
