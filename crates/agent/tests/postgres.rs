@@ -105,7 +105,7 @@ fn transactions_are_recorded_verified_and_consistent() {
     // Statistics arrive when the backends have ended. Beside ours: a preparation on each connection, the reading of the
     // stamp, these readings.
     let patience = Instant::now();
-    while commits() < before + done && patience.elapsed() < Duration::from_secs(5) {
+    while commits() < before + done && patience.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(50));
     }
     let extra = commits() as i64 - (before + done) as i64;
