@@ -39,7 +39,7 @@ def metric_of(key: object, verdict: Mapping[str, Any] | None = None) -> Metric:
 
 
 def unit_of_work(verdict: Mapping[str, Any]) -> str:
-    """What a verdict calls a unit of work; verdicts of before said nothing of it."""
+    """What a verdict calls a unit of work; earlier verdicts say nothing of it."""
     return str(verdict.get("unit_of_work") or TRANSACTION)
 
 

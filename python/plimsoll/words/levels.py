@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plimsoll.analysis.comparing.unbounded import blocks_words
-from plimsoll.analysis.metric import Metric
+from plimsoll.analysis.metric import TRANSACTION, Metric
 from plimsoll.analysis.metrics import metric_of
 from plimsoll.record.verdict import Comparison, Level, Ratio
 
@@ -100,8 +100,8 @@ def _times(level: Level) -> float:
     return (slower["ratio"] if slower else None) or math.inf
 
 
-def headline(comparison: Comparison) -> str:
-    """One sentence for one comparison."""
+def headline(comparison: Comparison, work: str = TRANSACTION) -> str:
+    """One sentence for one comparison; `work`: what a unit of it is called."""
     name, levels = comparison["label"], comparison["levels"]
     measured = [level for level in levels if level["estimate"] is not None]
     where = at_words(comparison)
@@ -109,7 +109,7 @@ def headline(comparison: Comparison) -> str:
     where = where if judged.is_usual else f"{where}, by {judged.name}".lstrip(", ")
     tail = f" ({where})" if where else ""
     if not measured:
-        lacks = " with a value (too many transactions were not answered in time, or too few done)"
+        lacks = f" with a value (too many {work}s were not answered in time, or too few done)"
         return f"{name}: no verdict, because no trial could be used{lacks if judged.may_be_unbounded else ''}{tail}"
     if comparison["grade"] == "none":
         best = comparison["reference"]
@@ -119,7 +119,7 @@ def headline(comparison: Comparison) -> str:
     if all(_is_never_bounded(level) for level in measured) and judged.better == "higher":
         return f"{name}: no verdict, every level stood still in every block{tail}"
     if all(_is_never_bounded(level) for level in measured):
-        what = "too many of the transactions that were due were not answered in time"
+        what = f"too many of the {work}s that were due were not answered in time"
         return f"{name}: no verdict, {judged.name} is unbounded in every block of every level ({what}){tail}"
     inside = comparison["best_set"]
     measured = [level for level in measured if level["verdict"] != "too few blocks"]

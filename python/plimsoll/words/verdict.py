@@ -51,7 +51,8 @@ def answers(verdict: Json) -> list[Said]:
         return whole
     leading = [Said(line, part.section) for part in parts.SENTENCES for line in part.leads(verdict)]
     if verdict["comparisons"] or leading:
-        return leading + [Said(headline(comparison), LEVELS) for comparison in verdict["comparisons"]]
+        work = unit_of_work(verdict)
+        return leading + [Said(headline(comparison, work), LEVELS) for comparison in verdict["comparisons"]]
     if verdict["a_a"]["within_run"]:
         return [Said(a_a_words(verdict), LEVELS)]
     return [Said(_alone(verdict), "time")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from plimsoll.analysis.metrics import metric_of
+from plimsoll.analysis.metrics import metric_of, unit_of_work
 from plimsoll.analysis.soak.document import OneRound, RoundRow, SoakOfRun
 from plimsoll.analysis.soak.inside import RULE as INSIDE_RULE
 from plimsoll.report.drawing.tables import NONE, number
@@ -55,7 +55,7 @@ def _context(page: Page) -> Json:
         "count": len(found["each"]),
         "steps": [
             *(sentences.step_words(step, found) for step in found["drift"]["steps"]),
-            *(sentences.inside_words(change, found) for change in found["inside"]),
+            *(sentences.inside_words(change, found, unit_of_work(page.verdict)) for change in found["inside"]),
         ],
         "a_round": None if found["drift"]["a_round"] is None else sentences.share_words(found["drift"]["a_round"]),
         "crashes": [sentences.crash_words(crash) for crash in found["crashes"]],

@@ -139,7 +139,7 @@ def pairs_figure(memory: MemoryScaling, work: str, original: str) -> Figure:
     name, title = "memory-pairs", f"Throughput with its CPU cost, {memory['knob']['label']} on and off"
     measures: tuple[tuple[Measure, str, float], ...] = (
         ("throughput_per_second", f"{work}s/s", 1.0),
-        ("cpu_ns_per_transaction", f"CPU, µs a {work}", 1e-3),
+        ("cpu_ns_per_transaction", f"CPU, µs/{work}", 1e-3),
         ("cpu_steal_share", "steal, % of CPU time", 100.0),
     )
     names = [f"{memory['knob']['label']} {end}" for end in (memory["knob"]["off"], memory["knob"]["on"])]

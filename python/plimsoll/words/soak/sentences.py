@@ -6,7 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from plimsoll.analysis.metrics import metric_of
+from plimsoll.analysis.metric import TRANSACTION
+from plimsoll.analysis.metrics import metric_of, unit_of_work
 from plimsoll.analysis.soak.document import Crash, DiskChange, FoundInside, FoundStep, Interruption, Share, SoakOfRun
 from plimsoll.analysis.soak.growth import GROWS
 from plimsoll.analysis.soak.rounds import CANNOT_TELL
@@ -77,7 +78,7 @@ def next_words(found: SoakOfRun) -> str:
     if drift["verdict"] != CANNOT_TELL:
         return "Read how the rounds compare with the first"
     scatter = drift["scatter"]
-    why = "" if scatter is None else f": neighbouring rounds scatter by {100 * scatter:.2g} %"
+    why = "" if scatter is None else f": neighbouring rounds scatter by {100 * scatter:.1f} %"
     return f"Soak for longer, or where nothing else runs{why}"
 
 
@@ -87,11 +88,11 @@ def step_words(step: FoundStep, found: SoakOfRun) -> str:
     return f"a change for good before round {step['round']} ({when(began)}): {share_words(step['size'])}"
 
 
-def inside_words(change: FoundInside, found: SoakOfRun) -> str:
+def inside_words(change: FoundInside, found: SoakOfRun, work: str = TRANSACTION) -> str:
     """A change for good inside a round, and when; of what was done, whatever the rounds are judged by."""
     began = next((one["began_epoch_ns"] for one in found["each"] if one["round"] == change["round"]), None)
     at = None if began is None else began + round(change["after_s"] * 1e9)
-    return f"transactions done changed inside round {change['round']} ({when(at)}): {share_words(change['size'])}"
+    return f"{work}s done changed inside round {change['round']} ({when(at)}): {share_words(change['size'])}"
 
 
 def crash_words(crash: Crash) -> str:
@@ -113,7 +114,7 @@ def _leads(verdict: Json) -> list[str]:
     if found is None:
         return []
     steps = [step_words(step, found) for step in found["drift"]["steps"]]
-    steps += [inside_words(change, found) for change in found["inside"]]
+    steps += [inside_words(change, found, unit_of_work(verdict)) for change in found["inside"]]
     return [drift_words(found), *_shortened(steps)]
 
 

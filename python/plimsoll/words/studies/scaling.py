@@ -8,7 +8,7 @@ from typing import Any
 
 from plimsoll.analysis.breakdown.document import Breakdown, Difference
 from plimsoll.analysis.breakdown.trial import MEAN
-from plimsoll.analysis.metrics import metric_of
+from plimsoll.analysis.metrics import metric_of, unit_of_work
 from plimsoll.analysis.statistics.law import Parameter
 from plimsoll.analysis.studies.document import Law, MemoryPair, MemoryScaling, Over, Scaling, ScalingFactor
 from plimsoll.analysis.studies.scaling import ABOUT
@@ -149,19 +149,20 @@ def _latency(verdict: Json, row: Difference) -> float:
 
 
 def memory_lines(verdict: Json) -> list[str]:
-    """What the knob does at each memory size: transactions, CPU cost, steal."""
+    """What the knob does at each memory size: units of work, CPU cost, steal."""
     memory: MemoryScaling | None = verdict.get("memory_scaling")
-    return [text for pair in memory["pairs"] if (text := _pair(memory, pair))] if memory else []
+    work = unit_of_work(verdict)
+    return [text for pair in memory["pairs"] if (text := _pair(memory, pair, work))] if memory else []
 
 
-def _pair(memory: MemoryScaling, pair: MemoryPair) -> str | None:
+def _pair(memory: MemoryScaling, pair: MemoryPair, work: str) -> str | None:
     knob, ratio = memory["knob"], pair["throughput"]
     if ratio is None:
         return None
     at = "".join(f", {pair['at_labels'].get(path, path)} {level}" for path, level in pair["at"].items())
     text = (
         f"{memory['memory_label']} {pair['memory']}{at}: {knob['label']} {knob['on']} carries {times(ratio)} the "
-        f"transactions of {knob['off']} ({_THROUGHPUT.get(ratio['verdict'], ratio['verdict'])})"
+        f"{work}s of {knob['off']} ({_THROUGHPUT.get(ratio['verdict'], ratio['verdict'])})"
     )
     if pair["cpu"]:
         text += f" at {times(pair['cpu'])} the CPU cost ({_COST.get(pair['cpu']['verdict'], pair['cpu']['verdict'])})"
