@@ -28,8 +28,8 @@ FLOORS: Final = 24
 FLOORS_MIN: Final = 8  # of fewer, a half has too few for a line
 SAMPLES_MIN: Final = 4  # of a floor
 LOW_SHARE: Final = 0.1
-CHANCE: Final = 0.01  # of any false alarm among all series that are looked at together
-AMONG_STEPS: Final = 0.1  # of the chance: for what is looked for in the increments
+CHANCE: Final = 0.01  # of any false alarm by the floors, among all series that are looked at together
+AMONG_STEPS: Final = 0.1  # of that chance, and beside it: of a false alarm by the increments
 GIVEN_BACK_MAX: Final = 0.2  # of what it took: more, and it is no leak
 GOES_ON: Final = 0.5  # of the whole slope: in the second half it has to be that much, else it settles
 GROWS, SETTLES, STAYS, CANNOT_TELL = "grows", "grew, and settles", "does not grow", "cannot tell"
@@ -37,9 +37,10 @@ RULE: Final = (
     "the floor of each twenty-fourth of the time (a tenth of its samples are below) on a straight line, with noise of "
     "which each floor keeps an unknown share of the last one's; it grows where chance has at most 1 % of so large a "
     "slope, for all series together, where the second half alone rises at least half as fast, and where no floor lies "
-    "below an earlier one by more than a fifth of the rise; or where, of 240 moments, so many more lie above the last "
-    "one than below as chance has in at most 0.1 %, for all series together, in the second half too, and where what is "
-    "never given back lies near the line of the median increment, by a fifth of its whole rise at most"
+    "below an earlier one by more than a fifth of the rise; or where, of up to 240 moments, so many more lie above the "
+    "last one than below as chance has in at most 0.1 %, for all series together (in the second half alone 5 %, for "
+    "each), where the median increment of the second half is at least half of the whole one, and where what is never "
+    "given back lies near the line of the median increment, by a fifth of its whole rise at most"
 )
 _HOUR_S: Final = 3600.0
 
@@ -88,7 +89,7 @@ def _judge(name: str, watched: Watched, chance: float) -> Growth:
         leak = increments.leak(*samples, AMONG_STEPS * chance, watched.least)
         if leak is not None:
             found["verdict"], found["an_hour"] = GROWS, leak
-            # What others hold at the begin or at the end is no part of it.
+            # What others hold at the beginning or at the end is no part of it.
             found["first"], found["last"] = (
                 float(floors.min()),
                 float(floors[-max(1, len(floors) // increments.SIXTHS) :].min()),
