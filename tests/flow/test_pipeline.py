@@ -81,7 +81,7 @@ def _stopped(laboratory: Laboratory, when: Callable[[], bool], *argv: str) -> No
     process = laboratory.start("run", *argv, "--no-page")
     until = time.monotonic() + 60
     while not when():
-        assert process.poll() is None and time.monotonic() < until, process.communicate()
+        assert process.poll() is None and time.monotonic() < until, process.communicate(timeout=120)
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=120)
