@@ -149,7 +149,7 @@ def _leak(fault: Fault, verdict: Json, used: set[tuple[str, int]]) -> Row:
 
 
 def _never_given_back(floors: Sequence[float]) -> list[float]:
-    """Of each floor on the lowest: others that hold memory for a while and give it back raise it not at all."""
+    """The lowest from each floor on: others that hold memory for a while and give it back do not raise it."""
     return list(accumulate(reversed(floors), min))[::-1]
 
 

@@ -1,10 +1,10 @@
-"""Runs the command line as a test does that goes on with a run while other lanes are at work.
+"""The command line of a test that resumes a run while other lanes are at work.
 
 Usage: in_company.py KEY,... VERB...
 
 The fact that constrains it: a run that is gone on with is compared by settings of the whole machine, and other lanes
-set some and put them back, at any moment. A lock would keep both lanes waiting for minutes, so these keys, whose
-settings are others', are not compared. That a run is refused by them is tested in the lane that sets them.
+set some and put them back, at any moment. A lock would keep both lanes waiting for minutes, so these keys, which
+others set, are not compared. That a run is refused by them is tested in the lane that sets them.
 """
 
 import re
