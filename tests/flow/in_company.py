@@ -4,7 +4,8 @@ Usage: in_company.py KEY,... VERB...
 
 The fact that constrains it: a run that is gone on with is compared by settings of the whole machine, and other lanes
 set some and put them back, at any moment. A lock would keep both lanes waiting for minutes, so these keys, which
-others set, are not compared. That a run is refused by them is tested in the lane that sets them.
+others set, are not compared. That a run is refused by a setting of vm is tested in the lane
+that sets it.
 """
 
 import re
