@@ -82,7 +82,7 @@ def test_a_disk_that_fills_up(laboratory: Laboratory) -> None:
                 assert words in two["reason"], two["reason"]
             return
         assert all(check["ok"] for check in two["checks"]), "what was acknowledged is there"
-        assert "transactions failed (ENOSPC: " in said and "; append d000000/f" in said, said
+        assert "operations failed (ENOSPC: " in said and "; append d000000/f" in said, said
 
 
 def test_a_quota_that_is_used_up(laboratory: Laboratory, needs: Callable[..., None]) -> None:

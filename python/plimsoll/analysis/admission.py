@@ -205,14 +205,14 @@ def _judge_stationarity(trial: Trial, admission: Admission) -> None:
 
 
 def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -> None:
-    identity = trial.measure.identity
+    identity, work = trial.measure.identity, workloads.of_trial(trial).unit
     for outcome in ("failed", "skipped", "lost"):
         if identity.get(outcome):
             why = _by_error(trial) if outcome == "failed" else ""
-            admission.caveats.append(f"{identity[outcome]} of {identity.get('planned')} transactions {outcome}{why}")
+            admission.caveats.append(f"{identity[outcome]} of {identity.get('planned')} {work}s {outcome}{why}")
     if unanswered(trial.measure):
         admission.caveats.append(
-            "transactions that were due and not answered in time count as slower than any other: a percentile among "
+            f"{work}s that were due and not answered in time count as slower than any other: a percentile among "
             "them has no upper bound, and ranks last in its block"
         )
     if fact(trial.measure, "retries"):
@@ -221,7 +221,7 @@ def _note(trial: Trial, values: dict[str, float | None], admission: Admission) -
         admission.caveats.append("connections broke and were reopened")
     if not is_whole(trial.measure):
         admission.caveats.append(
-            "only a sample of the transactions is recorded row by row: percentiles are from histograms of all of them"
+            f"only a sample of the {work}s is recorded row by row: percentiles are from histograms of all of them"
         )
     admission.caveats += admission.generator.get("notes") or []
     checkpoints = sum(counter(trial, name) or 0 for name in ("checkpoints_timed", "checkpoints_req"))

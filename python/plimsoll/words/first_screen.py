@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metric import OPERATION, REQUEST, TRANSACTION
 from plimsoll.words import parts
 from plimsoll.words.next_steps import next_lines
 from plimsoll.words.part import Sentences
@@ -18,7 +19,8 @@ Json = dict[str, Any]
 WHY_MAX, EVIDENCE_MAX = 3, 2
 # How sure it is and what to do next say these; the last is of every run without duplicates.
 _LESS_TELLING = ("three or four blocks:", "quick:", "no A/A evidence:")
-_FAILED = " transactions failed"  # before all others: what was measured is not what was asked for
+# Before all others: what was measured is not what was asked for.
+_FAILED = tuple(f" {work}s failed" for work in (TRANSACTION, OPERATION, REQUEST))
 TRIALS, CAVEATS = "trials", "caveats"  # sections of every run's page
 
 
@@ -50,7 +52,7 @@ def wrong(verdict: Json) -> list[Said]:
     found = [Said(exclusion_words(verdict), TRIALS)] if verdict["exclusions"] else []
     found += _of_parts(verdict, lambda part: part.warns)
     caveats = verdict["caveats"]
-    failed = [caveat for caveat in caveats if _FAILED in caveat]
+    failed = [caveat for caveat in caveats if any(words in caveat for words in _FAILED)]
     telling = failed or [caveat for caveat in caveats if not caveat.startswith(_LESS_TELLING)] or caveats
     if caveats:
         more = f" (and {len(caveats) - 1} more)" if len(caveats) > 1 else ""

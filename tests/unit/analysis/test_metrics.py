@@ -99,3 +99,10 @@ def test_a_rooms_metric_is_judged_by_and_said_by_its_own_description(
     run.plan["judged"] = metrics.JUDGED
     run.experiment["workload"]["name"] = "bank"
     assert mb_per_second.key not in analyse(run)["metrics"]
+
+
+@pytest.mark.parametrize("unit", ["request", "operation"])
+def test_a_metric_in_the_words_of_another_workload_is_english(unit: str) -> None:
+    for metric in (one.of(unit) for one in metrics.METRICS.values()):
+        said = " ".join((metric.label, metric.unit, metric.definition, metric.shown.unit, *metric.beside))
+        assert "transaction" not in said and " a operation" not in said, metric.key

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plimsoll.analysis.breakdown.document import OfTrial, RequestsCounted
+from plimsoll.analysis.breakdown.document import OfTrial, OfType, RequestsCounted
 from plimsoll.analysis.breakdown.reading import Reads
+from plimsoll.analysis.breakdown.trial import MEAN
 
 
 def added(counts: Iterable[Mapping[str, int | None]]) -> dict[str, int]:
@@ -43,6 +44,15 @@ def own_read_share(reads: Reads) -> float | None:
     """Of the waits for data whose cause is known, the share that the backend asked for itself; None of none."""
     known = reads["own_ns"] + reads["on_its_way_ns"]
     return reads["own_ns"] / known if known else None
+
+
+def on_nfs(of_type: OfType) -> tuple[float | None, float | None]:
+    """Of a type's latency the share that was spent on NFS, and what one of the slowest hundredth spent there, ns."""
+    parts, mean = of_type["nfs"].values(), of_type["bands"][MEAN]
+    latency = mean["latency"]["value"] if mean else 0
+    slowest = [sums["ns_per_slowest"] for sums in parts if sums["ns_per_slowest"] is not None]
+    whole = sum(sums["ns_per_transaction"] for sums in parts)
+    return whole / latency if latency else None, sum(slowest) if slowest else None
 
 
 def shares(amounts_ns: dict[str, float]) -> dict[str, float | None]:

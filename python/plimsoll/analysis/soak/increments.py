@@ -51,10 +51,10 @@ def leak(times_s: np.ndarray, values: np.ndarray, chance: float, least: float) -
         return None
     added = np.diff(parts)
     median = float(np.median(added))
-    if median <= 0 or median * len(added) <= least or not _rises(added, chance) or not _is_kept(parts, median):
+    if median <= 0 or median * len(added) <= least or not rises(added, chance) or not _is_kept(parts, median):
         return None
     second = added[len(added) // 2 :]
-    if np.median(second) < GOES_ON * median or not _rises(second, 1 - CONFIDENCE):
+    if np.median(second) < GOES_ON * median or not rises(second, 1 - CONFIDENCE):
         return None
     low, high = _interval(added, median)
     an_hour = len(added) * _HOUR_S / float(times[-1] - times[0])
@@ -76,9 +76,10 @@ def _parts(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return times[middles], values[middles]
 
 
-def _rises(added: np.ndarray, chance: float) -> bool:
-    rises, falls = int((added > 0).sum()), int((added < 0).sum())
-    return rises > falls and max(2 * binomial_beyond(rises, rises + falls, 0.5), _sign(added).chance()) <= chance
+def rises(added: np.ndarray, chance: float) -> bool:
+    """Whether more increments are above zero than below, by more than has that chance, either way."""
+    more, fewer = int((added > 0).sum()), int((added < 0).sum())
+    return more > fewer and max(2 * binomial_beyond(more, more + fewer, 0.5), _sign(added).chance()) <= chance
 
 
 def _sign(added: np.ndarray) -> Coefficient:

@@ -7,7 +7,7 @@ from plimsoll.analysis.breakdown.changes import CANNOT_TELL
 from plimsoll.analysis.breakdown.document import Breakdown, OfTrial, OfType
 from plimsoll.analysis.breakdown.parts import in_order
 from plimsoll.analysis.breakdown.sampling import sampling_words
-from plimsoll.analysis.breakdown.totals import own_read_share, shares
+from plimsoll.analysis.breakdown.totals import on_nfs, own_read_share, shares
 from plimsoll.analysis.breakdown.trial import MEAN, SLOWEST
 from plimsoll.analysis.comparing.labels import treatment_labels
 from plimsoll.record.verdict import Mean
@@ -224,12 +224,9 @@ def _on_nfs(verdict: Json) -> list[Json]:
             continue
         spent = [parts.get(part) for part in _NFS_PARTS]
         cells = [number(sums["ns_per_transaction"], ",.1f", _US) if sums else NONE for sums in spent]
-        mean = of_type["bands"][MEAN]
-        whole = sum(sums["ns_per_transaction"] for sums in parts.values())
-        share = f"{whole / mean['latency']['value']:.0%}" if mean and mean["latency"]["value"] else NONE
-        slow = [sums["ns_per_slowest"] for sums in parts.values() if sums["ns_per_slowest"] is not None]
-        of_slowest = number(sum(slow) if slow else None, ",.1f", _US)
-        rows.append({"label": label, "kind": kind, "cells": cells, "share": share, "slowest": of_slowest})
+        share, slowest = on_nfs(of_type)
+        whole = {"share": number(share, ".0%"), "slowest": number(slowest, ",.1f", _US)}
+        rows.append({"label": label, "kind": kind, "cells": cells, **whole})
     return rows
 
 

@@ -87,7 +87,7 @@ def _warns(verdict: Json) -> list[str]:
     said += [f"the kernel's log was not read: {reason}" for reason in kernel["refused"]]
     grows = [growth_words(one) for one in kernel["growth"] if one["verdict"] == GROWS]
     if grows:
-        said.append("grows and never falls: " + "; ".join(grows[:3]) + ("; and more" if len(grows) > 3 else ""))
+        said.append("keeps growing: " + "; ".join(grows[:3]) + ("; and more" if len(grows) > 3 else ""))
     return said
 
 

@@ -138,7 +138,7 @@ def _warns(verdict: Json) -> list[str]:
     said += [disk_words(one) for one in found["disks"]]
     grows = [growth_words(one) for one in found["growth"] if one["verdict"] == GROWS]
     if grows:
-        said.append("grows and never falls: " + "; ".join(_shortened(grows)))
+        said.append("keeps growing: " + "; ".join(_shortened(grows)))
     return said
 
 
