@@ -100,6 +100,15 @@ def test_a_level_is_set_against_the_first_with_all_else_equal(tmp_path: Path) ->
     assert sentences.effect_lines({"nfs_calls": found})[0] == leads[0]
 
 
+def test_a_small_ratio_keeps_two_digits() -> None:
+    first, second, difference, ratio = (
+        {"value": value, "low": None, "high": None, "blocks": 2} for value in (8013.0, 48.6, -7964.4, 0.006065)
+    )
+    effect: Any = {"factor": "query", "level": "index", "against": "scan", "at": "scale 5", "what": "read",
+                   "first": first, "second": second, "difference": difference, "ratio": ratio}  # fmt: skip
+    assert sentences.effect_words(effect).endswith(" at scale 5: 8,013 to 48.6 (-7,964, 0.0061 times)")
+
+
 def test_calls_of_a_name_lead_before_all_others(tmp_path: Path) -> None:
     """The others change by more; READ is what the factor is about."""
     trials = []
