@@ -23,7 +23,7 @@ def sure_words(verdict: Json) -> str:
     if ratios:
         least, most = min(ratios), max(ratios)
         # Of a guest counts lead, of which these ratios say nothing.
-        of = f" of {metric_of(verdict.get('metric')).name}" if verdict.get("guest") else ""
+        of = f" of {metric_of(verdict.get('metric'), verdict).name}" if verdict.get("guest") else ""
         if most > WIDE * least:
             text += f"; ratios{of} from {least:.2f} on are significant where trials scatter least, "
             text += f"from {most:,.2f} where most"

@@ -66,6 +66,8 @@ def test_how_sure_says_from_which_ratio_and_how_often_wrong() -> None:
     of_one = one | {"grade": "none", "blocks": 1}
     in_guest = sure_words(verdict | {"guest": {"cannot": ["speed"]}})
     assert in_guest.startswith("from 5 blocks; ratios of throughput from 1.12 on"), "counts of calls lead there"
+    of_requests = {"guest": {"cannot": ["speed"]}, "metric": "cpu_ns_per_transaction", "unit_of_work": "request"}
+    assert "; ratios of CPU cost per request from 1.12 on" in sure_words(verdict | of_requests)
     assert sure_words(verdict | {"comparisons": [of_one]}) == "from 1 block: no interval"
     assert sure_words(verdict | {"comparisons": []}) == ""
 
