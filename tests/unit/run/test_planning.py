@@ -1,8 +1,11 @@
 """Estimates of a plan, against sums by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from plimsoll.experiment import load, plan_trials
+from plimsoll.experiment.schedule import Poisson
 from plimsoll.run.planning.needs import needs_of
 from plimsoll.run.planning.obstacles import remarks
 
@@ -78,7 +81,10 @@ def test_a_guest_takes_longer_and_what_is_copied_by_nfs_is_paid_by_the_call() ->
 
 def test_what_a_script_takes_is_said_to_be_unknown() -> None:
     source = load("nfs-queries", quick=True, blocks=1)
-    (said,) = [text for text in remarks(plan_trials(source.experiment, source.treatments, 1)) if "time: " in text]
-    assert "4 ms are taken for it" in said
+    plan = plan_trials(source.experiment, source.treatments, 1)
+    (said,) = [text for text in remarks(plan) if "time: " in text]
+    assert "4 ms are assumed" in said
+    by_rate = plan.experiment.model_copy(update={"schedule": Poisson(kind="poisson", rate=5)})
+    assert not [text for text in remarks(replace(plan, experiment=by_rate)) if "time: " in text], "the rate says it"
     bank = load("nfs-options", quick=True, blocks=1)
     assert not [text for text in remarks(plan_trials(bank.experiment, bank.treatments, 1)) if "time: " in text]

@@ -15,6 +15,7 @@ from plimsoll.environment import StateDir
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.environment.devices import existing
 from plimsoll.experiment import Experiment, Plan, size
+from plimsoll.experiment.schedule import Constant, Poisson
 from plimsoll.experiment.servers.registry import SERVERS, facts_of
 from plimsoll.run.host import HERE
 from plimsoll.run.planning.needs import Needs, huge_pages_bytes
@@ -55,12 +56,14 @@ def remarks(plan: Plan) -> list[str]:
 
 
 def _unknown_time(plan: Plan) -> Iterator[str]:
-    """Of scripts that are measured by their transactions."""
+    """Of scripts that are measured by their transactions, unless a rate says when these are due."""
     settings = plan.experiment
+    if isinstance(settings.schedule, Constant | Poisson):
+        return
     if settings.workload.is_users_own and settings.measure.transactions_of(settings.workload.clients) is not None:
         each_ms = 1000 * pace_of(settings).transaction_s
         yield (
-            f"time: what a transaction of your scripts takes no plan knows, and {each_ms:g} ms are taken for it; when "
+            f"time: no plan knows how long a transaction of your scripts takes, so {each_ms:g} ms are assumed; once "
             "the first trial is done, the time left is told by what trials took"
         )
 
