@@ -50,6 +50,11 @@ mod tests {
 
     #[test]
     fn a_folder_of_another_file_system_is_not_looked_at() {
-        assert!(functions(Path::new("/proc")).is_none());
+        let folder = tempfile::tempdir().unwrap();
+        for part in ["base", "global", "pg_wal"] {
+            std::fs::create_dir(folder.path().join(part)).unwrap();
+        }
+        assert_eq!(postgres::files(folder.path()).unwrap().trees.len(), 4);
+        assert!(functions(folder.path()).is_none());
     }
 }
