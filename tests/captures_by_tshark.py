@@ -87,7 +87,8 @@ def _operation(nfs: ElementTree.Element) -> str:
 def given_up(ours: dict[int, Seen], theirs: dict[int, Seen]) -> int:
     """Calls and replies that tshark lacks."""
     missing = sum(xid not in theirs for xid in ours)
-    return missing + sum(one.took_ns is None and ours[xid].took_ns is not None for xid, one in theirs.items())
+    without_reply = (ours[xid] for xid, one in theirs.items() if one.took_ns is None and xid in ours)
+    return missing + sum(mine.took_ns is not None for mine in without_reply)
 
 
 def differing(ours: dict[int, Seen], theirs: dict[int, Seen]) -> dict[str, tuple[Seen | None, Seen]]:
