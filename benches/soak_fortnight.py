@@ -226,14 +226,20 @@ def record(source: Run, out: Path, length: str, round_s: float) -> Fortnight:
     return server
 
 
+_MOST_RESIDENT = """
+import os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+print(usage.ru_maxrss)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
 def most_resident(words: list[str]) -> int:
     """Runs a program; the most bytes that it, and what it waited for, had resident: no other child of ours counts."""
-    child = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, words)
-    return usage.ru_maxrss * 1024
+    # Begun by a small process: until it is another program, a child has resident what its parent had, and that counts.
+    asked = subprocess.run([sys.executable, "-c", _MOST_RESIDENT, *words], check=True, stdout=subprocess.PIPE)
+    return int(asked.stdout) * 1024
 
 
 def load_seconds(page: Path) -> list[float]:

@@ -18,6 +18,11 @@ def test_a_larger_child_before_is_not_counted() -> None:
     assert large > 400 * MIB > small
 
 
+def test_what_the_caller_has_resident_is_not_counted() -> None:
+    held = b"x" * (400 * MIB)
+    assert most_resident([sys.executable, "-c", "pass"]) < len(held)
+
+
 def test_a_program_that_fails_is_no_figure() -> None:
     with pytest.raises(subprocess.CalledProcessError):
         most_resident([sys.executable, "-c", "raise SystemExit(3)"])
