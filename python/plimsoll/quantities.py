@@ -45,3 +45,8 @@ def size(count: float) -> str:
 def share(value: float | None) -> str:
     """A share in points."""
     return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def one(unit: str) -> str:
+    """A unit with its article: a transaction, an operation."""
+    return f"{'an' if unit[0] in 'aeiou' else 'a'} {unit}"

@@ -111,4 +111,4 @@ def test_each_request_of_a_page_asks_for_its_file_s_attributes(laboratory: Labor
             # nginx opens each file that is asked for, and opening asks for attributes (close-to-open consistency).
             assert calls["data", "GETATTR"] == pytest.approx(requests, rel=0.02)
     page = write_report(laboratory.out).read_text()
-    assert "NFS calls a transaction" in page and "Web serving" in page
+    assert "NFS calls a request" in page and "Web serving" in page

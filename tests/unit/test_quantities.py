@@ -35,3 +35,11 @@ def test_how_large_something_is(count: float, said: str) -> None:
 )
 def test_a_duration_has_at_most_three_digits_before_the_point(ns: float | None, said: str) -> None:
     assert quantities.duration(ns) == said
+
+
+def test_a_unit_has_its_article() -> None:
+    assert [quantities.one(unit) for unit in ("transaction", "request", "operation")] == [
+        "a transaction",
+        "a request",
+        "an operation",
+    ]

@@ -119,6 +119,8 @@ def test_calls_of_a_name_lead_before_all_others(tmp_path: Path) -> None:
     found = judged(tmp_path, trials, world.factor("rsize", "8192", "1024"))
     (lead,) = sentences.lead_lines({"nfs_calls": found, "guest": {"cannot": ["speed"]}})
     assert lead.startswith("READ calls a transaction, rsize 1024 against 8192: 1.00 to 8.00 (+7.00")
+    of_a_web_server = {"nfs_calls": found, "unit_of_work": "request"}
+    assert sentences.effect_lines(of_a_web_server)[0].startswith("Other calls a request, ")
     assert sentences.effect_lines({"nfs_calls": found})[0].startswith("Other calls a transaction, ")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from plimsoll.analysis.captures.density import GROUPS
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.analysis.nfs.document import NfsAccount, NfsCalls, NfsKind, NfsOfTreatment, NfsOperation
 from plimsoll.quantities import size
 from plimsoll.record.verdict import Mean
@@ -39,7 +40,7 @@ _READ, _WRITE = "READ", "WRITE"
 def calls_part(page: Page) -> Json:
     """What the template draws."""
     found: NfsCalls = page.verdict["nfs_calls"]
-    labels = treatment_labels(page.verdict)
+    labels, work = treatment_labels(page.verdict), unit_of_work(page.verdict)
     return {
         "groups": [NAMES.get(group, group) for group in GROUPS],
         "rows": [_row(labels.get(name, name), mine) for name, mine in found["treatments"].items()],
@@ -48,12 +49,12 @@ def calls_part(page: Page) -> Json:
             for name, entry in page.verdict["treatments"].items()
             if name not in found["treatments"] and entry.get("metrics")
         ],
-        "effects": [effect_words(effect) for effect in found["effects"]],
+        "effects": [effect_words(effect, work) for effect in found["effects"]],
         "tables": [_table(labels.get(name, name), mine) for name, mine in found["treatments"].items()],
         "kept": [
             f"{labels.get(name, name)}: {text}"
             for name, mine in found["treatments"].items()
-            if (text := kept_words(mine)) is not None
+            if (text := kept_words(mine, work)) is not None
         ],
     }
 

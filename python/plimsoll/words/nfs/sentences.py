@@ -6,9 +6,11 @@ from typing import Any, Final
 
 from plimsoll.analysis.captures.density import GETATTR, GROUPS, OTHERS, READ
 from plimsoll.analysis.comparing.labels import treatment_labels
+from plimsoll.analysis.metric import TRANSACTION
+from plimsoll.analysis.metrics import unit_of_work
 from plimsoll.analysis.nfs.document import NfsBoth, NfsCalls, NfsClient, NfsEffect, NfsOfTreatment
 from plimsoll.analysis.nfs.part import CALLS
-from plimsoll.quantities import size
+from plimsoll.quantities import one, size
 from plimsoll.record.verdict import Mean
 from plimsoll.words.guest.sentences import guest_of
 from plimsoll.words.part import Sentences
@@ -49,13 +51,13 @@ def made_lines(verdict: Json) -> list[str]:
     found = found_in(verdict)
     if found is None:
         return []
-    labels, lines = treatment_labels(verdict), []
+    labels, lines, work = treatment_labels(verdict), [], unit_of_work(verdict)
     for name, mine in list(found["treatments"].items())[:_TREATMENTS_SHOWN]:
         if mine["calls_per_transaction"] is not None:
             parts = [f"{NAMES.get(group, group)} {mine['groups'][group]['value']:,.2f}" for group in GROUPS
                      if group in mine["groups"]]  # fmt: skip
             lines.append(
-                f"{labels.get(name, name)}: {per_transaction(mine['calls_per_transaction'])} NFS calls a transaction "
+                f"{labels.get(name, name)}: {per_transaction(mine['calls_per_transaction'])} NFS calls {one(work)} "
                 f"({', '.join(parts)})"
             )
     more = len(found["treatments"]) - _TREATMENTS_SHOWN
@@ -64,7 +66,7 @@ def made_lines(verdict: Json) -> list[str]:
     return lines
 
 
-def effect_words(effect: NfsEffect) -> str:
+def effect_words(effect: NfsEffect, work: str = TRANSACTION) -> str:
     """GETATTR calls a transaction, ac noac against default: 0.40 to 12.3 (+11.9 [+11.2, +12.6], 30.8 times)."""
     difference, ratio = effect["difference"], effect["ratio"]
     form = _form(difference["value"])
@@ -78,7 +80,7 @@ def effect_words(effect: NfsEffect) -> str:
     at = f" at {effect['at']}" if effect.get("at") else ""
     first, second = effect["first"]["value"], effect["second"]["value"]
     return (
-        f"{_OF_CALLS.get(effect['what'], effect['what'])} a transaction, {effect['factor']} {effect['level']} against "
+        f"{_OF_CALLS.get(effect['what'], effect['what'])} {one(work)}, {effect['factor']} {effect['level']} against "
         f"{effect['against']}{at}: "
         f"{format(first, _form(first))} to {format(second, _form(second))} ({said})"
     )
@@ -106,7 +108,7 @@ def lead_lines(verdict: Json) -> list[str]:
     of_factor: dict[str, NfsEffect] = {}
     for effect in named:
         of_factor.setdefault(effect["factor"], effect)
-    return [effect_words(effect) for effect in of_factor.values()][:_LEADS]
+    return [effect_words(effect, unit_of_work(verdict)) for effect in of_factor.values()][:_LEADS]
 
 
 def effect_lines(verdict: Json) -> list[str]:
@@ -114,7 +116,7 @@ def effect_lines(verdict: Json) -> list[str]:
     found = found_in(verdict)
     if found is None:
         return []
-    largest = [effect_words(effect) for effect in _sure(found)]
+    largest = [effect_words(effect, unit_of_work(verdict)) for effect in _sure(found)]
     return list(dict.fromkeys([*lead_lines(verdict), *largest]))[:_EFFECTS_SHOWN]
 
 
@@ -200,13 +202,13 @@ def agreement_lines(verdict: Json) -> list[str]:
     return told[:_TREATMENTS_SHOWN]
 
 
-def kept_words(mine: NfsOfTreatment) -> str | None:
+def kept_words(mine: NfsOfTreatment, work: str = TRANSACTION) -> str | None:
     """What the page cache had of the reads that were asked for."""
     moved = mine["moved"]
     if moved is None or moved["asked_read"] is None or moved["served_read"] is None or moved["kept_share"] is None:
         return None
     asked, served = moved["asked_read"]["value"], moved["served_read"]["value"]
-    each = "a transaction" if mine["transactions"] else "a trial"
+    each = one(work) if mine["transactions"] else "a trial"
     share = moved["kept_share"]["value"]
     # Where anything was read from the server, the page cache did not have all of it.
     almost = f"{min(share, 0.999):.1%}" if served and share > 0.99 else f"{share:.0%}"
