@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from plimsoll.analysis.probes.profile import FUNCTIONS_MAX, functions, off_cpu, profile, share, together, tree
+from plimsoll.analysis.probes.profile import (
+    FUNCTIONS_MAX,
+    functions,
+    off_cpu,
+    profile,
+    share,
+    ticks_missing,
+    together,
+    tree,
+)
 from plimsoll.analysis.probes.spinlocks import spinlocks
 from plimsoll.record.run import Segment
 
@@ -177,3 +186,17 @@ def test_a_server_without_names_has_spinlocks_that_are_not_known_and_none_is_zer
     nameless = spinlocks({("backend", "[postgres]"): 90, ("backend", "[postgres]", "read_[k]"): 10})
     assert nameless["server"] is None and nameless["kernel"] is not None and nameless["kernel"]["value"] == 0
     assert spinlocks({}) == {"server": None, "kernel": None}
+
+
+def test_ticks_that_did_not_come_are_told_where_every_trial_tells(tmp_path: Path) -> None:
+    told = [{"hz": 99, "ticks": {"due": 100, "came": came}} for came in (100, 50)]
+    trials = [trial(n, tmp_path / str(n), profile=facts) for n, facts in enumerate((*told, {"hz": 99}), 1)]
+    for one in trials:
+        (one.measure.path / "profile.folded").write_text("backend;main 10\n")
+    used = {(n, "t1"): {"number": n} for n in (1, 2)}
+    both, with_an_older = profile(trials, used, ["t1"]), profile(trials, used | {(3, "t1"): {"number": 3}}, ["t1"])
+    assert both is not None and with_an_older is not None
+    assert both["treatments"]["t1"]["ticks"] == {"due": 200, "came": 150}
+    assert ticks_missing(both["treatments"]["t1"]["ticks"]) == 0.25
+    assert ticks_missing(with_an_older["treatments"]["t1"]["ticks"]) is None
+    assert ticks_missing({"due": 100, "came": 101}) == 0

@@ -45,7 +45,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "max_ns": 2_000_000,
     }
     locks = {"kinds": [{**wait, "caller": "", "stack": ""}], "sites": [wait], "sites_known": 1}
-    facts = {"contention": locks, "hz": 99, "samples": counts, "images": [image], "agent_cpu_ns": 5}
+    ticks = {"busy_ns": 4, "stolen_ns": 0, "due": 400, "came": 300}
+    facts = {"contention": locks, "ticks": ticks, "hz": 99, "samples": counts, "images": [image], "agent_cpu_ns": 5}
     add(folder, {"status": "on", "programs": "perf_event", "lost": {}, "cost": cost, "profile": facts}, STACKS)
     return write_report(folder)
 
@@ -62,6 +63,7 @@ def test_a_flame_graph_a_treatment_is_drawn(page: Path) -> None:
     assert "install &lt;x&gt;" in text
     # Three blocks of a hundred samples each.
     assert "300 at 99 a second" in text
+    assert "Of 1,200 ticks due while CPUs were at work 25% did not come" in text
 
 
 def test_waits_for_locks_have_a_table(page: Path) -> None:

@@ -132,6 +132,14 @@ class Spinlocks(TypedDict):
     kernel: Share | None
 
 
+class Ticks(TypedDict):
+    """Of the sampling clock, of all CPUs: those due while a CPU was not idle, by the kernel's own account of idle time,
+    and those that came."""
+
+    due: int
+    came: int
+
+
 class TreatmentProfile(TypedDict):
     """Where the server was when it was on a CPU, under one treatment."""
 
@@ -148,6 +156,7 @@ class TreatmentProfile(TypedDict):
     locks: Locks | None  # null where they were not asked for
     spinlocks: Spinlocks
     lost: dict[str, int]
+    ticks: Ticks | None  # null where a trial does not tell
     cost_ns: int
     agent_cpu_ns: int
     segment_ns: int

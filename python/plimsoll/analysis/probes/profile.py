@@ -17,6 +17,7 @@ from plimsoll.analysis.probes.document import (
     NamelessFile,
     Profile,
     Share,
+    Ticks,
     TreatmentProfile,
 )
 from plimsoll.analysis.probes.page_cache import lost_events, probe
@@ -189,6 +190,7 @@ def _treatment(trials_on: list[tuple[Trial, Probe]]) -> TreatmentProfile:
         "locks": _locks(facts),
         "spinlocks": spinlocks(stacks),
         "lost": dict(lost),
+        "ticks": _ticks(facts),
         "cost_ns": sum(int((entry.get("cost") or {}).get("run_ns") or 0) for _, entry in trials_on),
         "agent_cpu_ns": sum(int(about.get("agent_cpu_ns") or 0) for about in facts),
         "segment_ns": sum(int((entry.get("cost") or {}).get("segment_ns") or 0) for _, entry in trials_on),
@@ -197,6 +199,18 @@ def _treatment(trials_on: list[tuple[Trial, Probe]]) -> TreatmentProfile:
 
 def _stacks(segment: Segment) -> Stacks:
     return segment.stacks or {}
+
+
+def _ticks(facts: list[Json]) -> Ticks | None:
+    told = [about["ticks"] for about in facts if about.get("ticks")]
+    if len(told) < len(facts) or not told:
+        return None
+    return {"due": sum(one["due"] for one in told), "came": sum(one["came"] for one in told)}
+
+
+def ticks_missing(ticks: Ticks | None) -> float | None:
+    """The share of the ticks due that did not come; None where that is not known."""
+    return max(0.0, 1 - ticks["came"] / ticks["due"]) if ticks and ticks["due"] else None
 
 
 def _locks(facts: list[Json]) -> Locks | None:

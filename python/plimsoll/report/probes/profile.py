@@ -4,8 +4,16 @@ import re
 from typing import Any
 
 from plimsoll.analysis.comparing.labels import treatment_labels
-from plimsoll.analysis.probes.document import Box, Locks, LockWait, Profile, Share, TreatmentProfile
-from plimsoll.analysis.probes.profile import cost_shares, is_kernel, is_nameless, share_of, stacks_of, wait_mean_ns
+from plimsoll.analysis.probes.document import Box, Locks, LockWait, Profile, Share, Ticks, TreatmentProfile
+from plimsoll.analysis.probes.profile import (
+    cost_shares,
+    is_kernel,
+    is_nameless,
+    share_of,
+    stacks_of,
+    ticks_missing,
+    wait_mean_ns,
+)
 from plimsoll.record import Run
 from plimsoll.report.drawing.figure import Figure
 from plimsoll.report.drawing.flame import flame
@@ -13,6 +21,7 @@ from plimsoll.report.section import Section
 
 Json = dict[str, Any]
 _SHOWN_MAX = 12
+_TICKS_MISSING = 0.05  # of those due; the kernel's account of idle time was within 1.4 % of what came
 _ON = (
     "Width is the share of the samples; each box was called by the one below it; siblings stand by name. Boxes under a "
     "thousandth are not drawn. A name in brackets is the file of a function without one. What runs with interrupts off "
@@ -106,6 +115,7 @@ def profile_part(verdict: Json) -> Json | None:
                     "kernel": _percent(entry["spinlocks"]["kernel"]),
                 },
                 "lost": lost or "none",
+                "ticks": _ticks_words(entry["ticks"]),
                 "cost": _cost(entry),
                 "functions": [
                     {
@@ -125,6 +135,18 @@ def profile_part(verdict: Json) -> Json | None:
             }
         )
     return {"absent": profiles["why_absent"], "treatments": parts}
+
+
+def _ticks_words(ticks: Ticks | None) -> str:
+    """What of the sampling clock did not come; empty where it is not known, or within what it counts coarsely."""
+    missing = ticks_missing(ticks)
+    if ticks is None or missing is None or missing < _TICKS_MISSING:
+        return ""
+    return (
+        f"Of {ticks['due']:,} ticks due while CPUs were at work {missing:.0%} did not come (the hypervisor had the "
+        "CPU, or the kernel lowered perf_event_max_sample_rate): samples are fewer than CPU time says, and shares "
+        "hold only where they are missing for all alike"
+    )
 
 
 def _lock_rows(locks: Locks | None) -> dict[str, list[dict[str, str]]] | None:
