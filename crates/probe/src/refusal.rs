@@ -15,6 +15,12 @@ impl Refusal {
     pub fn with_remedy(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { reason: reason.into(), remedy: Some(remedy.into()) }
     }
+
+    /// Both in one line, for a part that alone is refused.
+    #[must_use]
+    pub fn with_its_remedy(&self) -> String {
+        self.remedy.as_ref().map_or_else(|| self.reason.clone(), |remedy| format!("{} ({remedy})", self.reason))
+    }
 }
 
 impl From<String> for Refusal {

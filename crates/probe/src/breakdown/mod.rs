@@ -137,7 +137,7 @@ impl Breakdown {
         let of_nfs = nfs::functions(&options.data_directory);
         let programs =
             load(&server, &names, &attached, options, of_nfs.as_ref().and_then(|known| known.as_ref().ok()))?;
-        let why = of_nfs.and_then(Result::err).map(|refusal| (nfs::PARTS.to_owned(), refusal.reason));
+        let why = of_nfs.and_then(Result::err).map(|refusal| (nfs::PARTS.to_owned(), refusal.with_its_remedy()));
         let (counters, losses) = (programs.map("counters")?, programs.map("losses")?);
         let ended = programs.map("ended")?;
         let (backends, mut aim) = (programs.map("backends")?, aim_of(&programs)?);

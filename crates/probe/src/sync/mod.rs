@@ -184,7 +184,7 @@ fn absent(
         absent.extend(OF_WRITING.iter().chain(&OF_A_JOURNAL).map(|part| ((*part).to_owned(), why.clone())));
     }
     if let Some(Err(refusal)) = by_stack {
-        let why = format!("on NFS: {}; included in cpu, write_io and other_wait", refusal.reason);
+        let why = format!("on NFS: {}; included in cpu, write_io and other_wait", refusal.with_its_remedy());
         absent.extend(OF_WRITING.iter().chain(&OF_NFS).map(|part| ((*part).to_owned(), why.clone())));
     }
     for (tracepoint, part) in NEEDED_BY.into_iter().filter(|(tracepoint, _)| !kernel.has_tracepoint(tracepoint)) {
