@@ -14,6 +14,8 @@ pub(crate) const IF_NOTHING_ELSE: u32 = 0x100;
 pub(crate) const NOT_OURS: u32 = 0x200;
 /// Room of the map.
 const FUNCTIONS: usize = 256;
+/// Of a function, bytes: behind the last one of a module others' code may lie, which no name tells from it.
+const LONGEST: u64 = 64 * 1024;
 
 /// Where they are, in order, and what each tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +43,8 @@ impl Functions {
     }
 
     fn of(names: &KernelNames, tells: impl Fn(&str) -> Option<u32>) -> Self {
-        let telling = names.functions().filter_map(|(at, name)| tells(name).map(|what| (at, what)));
+        let within = |at: Range<u64>| at.start..at.end.min(at.start.saturating_add(LONGEST));
+        let telling = names.functions().filter_map(|(at, name)| tells(name).map(|what| (within(at), what)));
         let mut found: Vec<_> = telling.collect();
         found.dedup_by_key(|(at, _)| at.start);
         Self(found)
@@ -87,7 +90,7 @@ pub(crate) mod tests {
         let tells =
             |name: &str| ["", "one", "two", "alias"].iter().position(|known| *known == name).map(|at| at as u32);
         let found = Functions::of(&names, tells);
-        assert_eq!(found.0, [(0x10..0x30, 3), (0x30..0x40, 2), (0x50..u64::MAX, 2)]);
+        assert_eq!(found.0, [(0x10..0x30, 3), (0x30..0x40, 2), (0x50..0x50 + LONGEST, 2)]);
         assert_eq!(Functions::of(&names, |_| None), Functions::default());
         let many = |last: usize| (1..=last).map(|at| format!("{at:x} t lock\n")).collect::<String>();
         let found = |last| Functions::of(&KernelNames::parse(&many(last)), |_| Some(NOT_OURS)).where_there_is_room();
