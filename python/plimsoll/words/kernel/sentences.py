@@ -60,7 +60,9 @@ def _slope(slope: Slope, unit: str) -> str:
             (1024.0, " KiB"),
         )
     value, low, high = (slope[end] / scale for end in ("value", "low", "high"))  # type: ignore[literal-required]
-    return f"{value:+.3g}{called}/h [{low:.3g}, {high:.3g}]"
+    # Three digits; large counts whole, in place of powers of ten.
+    form = ",.0f" if abs(value) >= 100 else ".3g"
+    return f"{value:+{form}}{called}/h [{low:{form}}, {high:{form}}]"
 
 
 def floor_words(growth: Growth) -> str:

@@ -4,6 +4,7 @@ does not hold."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from textwrap import shorten
 from typing import Any, Final
 
 from plimsoll.analysis.metric import TRANSACTION
@@ -97,16 +98,19 @@ def inside_words(change: FoundInside, found: SoakOfRun, work: str = TRANSACTION)
 
 def crash_words(crash: Crash) -> str:
     """When, and in the server's own words."""
-    text = " ".join(crash["text"].split())
-    cut = text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 3]}..."
-    return f"{when(crash['epoch_ns'])}, in round {crash['round']}: {cut}"
+    return f"{when(crash['epoch_ns'])}, in round {crash['round']}: {_cut(crash['text'])}"
+
+
+def _cut(text: str) -> str:
+    """At a word, where it is long: of one line."""
+    return shorten(text, TEXT_MAX, placeholder=" …")
 
 
 def interruption_words(one: Interruption) -> str:
     """What was cut, when it had begun, and why."""
     where = "the start of the server" if one["round"] is None else f"{one['round']}, attempt {one['attempt']}"
     began = "" if one["began_epoch_ns"] is None else f", begun {when(one['began_epoch_ns'])}"
-    return f"{where}{began}: {one['why'][:TEXT_MAX]}"
+    return f"{where}{began}: {_cut(one['why'])}"
 
 
 def _leads(verdict: Json) -> list[str]:
@@ -127,7 +131,7 @@ def _warns(verdict: Json) -> list[str]:
         count = "crashed" if len(crashes) == 1 else f"crashed {len(crashes)} times, first"
         said.append(f"the server {count} {crash_words(crashes[0])}")
     if (ended := ENDED.get(found["ended_by"] or "")) is not None:
-        why = f" ({found['why'][:TEXT_MAX]})" if found["why"] else ""
+        why = f" ({_cut(found['why'])})" if found["why"] else ""
         said.append(f"{ended} after {days(found['spent_s'])} of {days(found['length_s'])}{why}")
     if cut := found["interruptions"]:
         which = "one round or start was" if len(cut) == 1 else f"{len(cut)} rounds or starts were"
