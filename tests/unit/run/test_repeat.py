@@ -187,6 +187,8 @@ def test_what_time_cures_and_what_it_does_not(tmp_path: Path) -> None:
     assert found[0].startswith(FILLING)
     wrong = [{"name": "rows", "expected": 1, "found": 2, "ok": False}]
     assert repeat.curable(_record(tmp_path / "wrong", cache=cold, checks=wrong)) == []
+    silent = [{"server": "127.0.0.1", "seconds": 10.2}]
+    assert repeat.curable(_record(tmp_path / "silent", cache=cold, silences=silent)) == [], "that is its result"
 
 
 @pytest.mark.parametrize(("share", "is_disturbed"), [(STEAL_DISTURBS + 0.02, True), (STEAL_DISTURBS - 0.02, False)])

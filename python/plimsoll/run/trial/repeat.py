@@ -91,6 +91,8 @@ def _why_again(out: Path, plan: Plan, log: TrialLog) -> list[str]:
 
 def curable(trial: Trial) -> list[str]:
     """What spoilt a finished trial and would not spoil a later one; empty where something else is wrong with it too."""
+    if trial.data.get("silences"):
+        return []  # that a server of NFS was silent is the result, and what it moved looks like caches that fill
     try:
         admission = admit(trial, estimates(trial))
     except RecordError:
