@@ -27,6 +27,18 @@ def _caches(folder: Path, *lanes: list[str]) -> list[Path]:
     return [folder / str(number) for number in range(len(lanes))]
 
 
+def _run_well(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What is run from now on, none of which fails."""
+    commands: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return commands
+
+
 @pytest.mark.parametrize(
     ("lanes", "rust", "again"),
     [
@@ -59,13 +71,7 @@ def _caches(folder: Path, *lanes: list[str]) -> list[Path]:
 def test_few_failures_of_tests_that_watch_a_machine_are_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lanes: list[list[str]], rust: str | None, again: int
 ) -> None:
-    commands: list[list[str]] = []
-
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        commands.append(command)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
+    commands = _run_well(monkeypatch)
     assert once_more.judge(_caches(tmp_path, *lanes), rust) == (0 if again else 1)
     assert len(commands) == again
 
@@ -94,13 +100,7 @@ FIRST, THEN = "tests/flow/test_run.py::test_makes", "tests/flow/test_run.py::tes
 def test_what_follows_another_by_its_own_word_is_one_failure_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failed: list[str], again: list[str] | None
 ) -> None:
-    commands: list[list[str]] = []
-
-    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
-        commands.append(command)
-        return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, "run", run)
+    commands = _run_well(monkeypatch)
     (cache,) = _caches(tmp_path, failed)
     (cache / "v/plimsoll").mkdir()
     (cache / "v/plimsoll/follows").write_text(json.dumps({THEN: FIRST}))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from plimsoll.analysis.kernel.part import EVENTS_MAX, kernel_of
+from plimsoll.analysis.soak.document import Growth, Slope
 from plimsoll.record import Trial
 from plimsoll.words.kernel import sentences
 
@@ -79,8 +80,9 @@ def test_a_cache_that_grows_over_trials_is_named_with_its_rate(tmp_path: Path) -
     (growth,) = found["growth"]
     assert (growth["name"], growth["verdict"]) == ("slab dentry", "grows")
     assert growth["an_hour"] is not None and growth["an_hour"]["low"] <= 3.1 * MIB <= growth["an_hour"]["high"]
-    many = {**growth, "unit": "files", "an_hour": {"value": 10_500.0, "low": 9_800.0, "high": 11_100.0}}
-    assert sentences.growth_words(many) == "slab dentry +10,500 files/h [9,800, 11,100]"  # type: ignore[arg-type]
+    slope: Slope = {"value": 10_500.0, "low": 9_800.0, "high": 11_100.0}
+    many: Growth = {**growth, "unit": "files", "an_hour": slope}
+    assert sentences.growth_words(many) == "slab dentry +10,500 files/h [9,800, 11,100]"
     assert sentences.growth_words(growth).startswith("slab dentry +3.1 MiB/h [3.0")
     assert sentences.SENTENCES.warns({"kernel": found})[0].startswith("keeps growing: slab dentry +3.1 MiB/h")
 

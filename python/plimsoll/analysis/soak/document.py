@@ -71,7 +71,7 @@ class Floor(TypedDict):
 
 
 class Growth(TypedDict):
-    """Whether a series grows and never falls."""
+    """Whether a series keeps growing."""
 
     name: str
     unit: str
