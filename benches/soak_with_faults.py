@@ -4,12 +4,13 @@
     .plimsoll/venv/bin/python benches/soak_with_faults.py OUT --for 2h
     .plimsoll/venv/bin/python benches/soak_with_faults.py OUT --for 2h --no-faults
 
-Runs `plimsoll soak oltp-soak` and plants, in rounds that a seed has drawn: ten SIGKILLs of any part (the front, which
-is begun again as its unit would; the agent; a backend of the server), a crash of the server (SIGKILL of its first
-process), a warning in the kernel's log, and from the second round on a load of other processes that takes 2 % of the
-machine more each round and a file in tmpfs that grows by 5 MB a minute. What was planted stands in OUT/planted.jsonl, a
-line each, before the next is planted; the soak's record is OUT/soak. At the end each line is looked for in the soak's
-own verdict. With --no-faults the same soak has to bound its drift and to raise no alarm.
+Runs `plimsoll soak` of a load that leaves its data as they are (planting/steady) and plants, in rounds that a seed has
+drawn: ten SIGKILLs of any part (the front, which is begun again as its unit would; the agent; a backend of the server),
+a crash of the server (SIGKILL of its first process), a warning in the kernel's log, and from the second round on a load
+of other processes that takes 2 % of the machine more each round and a file in tmpfs that grows by 5 MB a minute. What
+was planted stands in OUT/planted.jsonl, a line each, before the next is planted; the soak's record is OUT/soak. At the
+end each line is looked for in the soak's own verdict. With --no-faults the same soak has to bound its drift and to
+raise no alarm.
 
 As root. Exit codes: 0 all was told (or, without faults, nothing was); 1 something was not; 2 the request is wrong; 3 it
 is impossible here; 4 stopped, everything put back.
@@ -49,6 +50,7 @@ from planting.soak import Soak
 
 from plimsoll.experiment.soaking import seconds_of
 
+STEADY: Final = Path(__file__).resolve().parent / "planting/steady/experiment.toml"
 ROUNDS: Final = 36
 LOOK_S: Final = 0.1
 RESUME_S: Final = 1.0  # of nobody at work, before the front is begun again
@@ -69,9 +71,6 @@ def options(seconds: float, words: argparse.Namespace) -> list[str]:
     """What the soak is asked for; sizes follow its length."""
     leak_mib = words.leak * 1e6 / MIB * seconds / 60
     sets = {
-        "workload.warehouses": 1 if seconds < 3600 else 4,
-        "workload.clients": 4 if seconds < 3600 else 8,
-        "environment.memory": "512 MiB" if seconds < 3600 else "2 GiB",
         "target.settings.shared_buffers": f"{max(4, min(512, round(CACHE_SHARE * leak_mib)))} MiB",
         "warmup.seconds_min": 5,
         "warmup.seconds_max": max(10, round(seconds / 60)),
@@ -212,7 +211,9 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("out", type=Path, help="a new folder: the record, what was planted, what the front said")
     parser.add_argument("--for", dest="length", default="2h", help="how long the soak is [2h]")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"into how many rounds it is cut [{ROUNDS}]")
-    parser.add_argument("--experiment", default="oltp-soak")
+    parser.add_argument(
+        "--experiment", default=str(STEADY), help="what is soaked [a load that keeps its data as they are]"
+    )
     parser.add_argument("--set", dest="sets", action="append", help="of the experiment, as `plimsoll soak` has it")
     parser.add_argument(
         "--drift", type=float, default=2.0, help="percent of the machine a round that the load takes [2]"

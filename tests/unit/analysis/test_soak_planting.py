@@ -20,6 +20,8 @@ from planting.judge import alarms, judged
 from planting.machine import CLIENT
 from planting.plan import KILLS, LEAK, LOAD, PARTS, SERVER, WARNING, planned, share_taken
 
+from plimsoll.run.soak.source import Asked, source_of
+
 Json = dict[str, Any]
 S = 10**9
 BEGAN = 1_795_867_200 * S  # 2026-11-28 12:00:00 UTC
@@ -31,6 +33,7 @@ def at(minutes: float) -> int:
 
 
 BENCH = Path(__file__).parents[3] / "benches" / "soak_with_faults.py"
+STEADY = BENCH.parent / "planting" / "steady" / "experiment.toml"
 
 FAULTS = [
     Fault("growing load", at(1.2), "round-0002", 1),
@@ -275,6 +278,14 @@ def test_what_was_planted_is_read_back(tmp_path: Path) -> None:
 )
 def test_a_backend_is_told_by_its_title(title: str, is_one: bool) -> None:
     assert bool(CLIENT.match(title)) is is_one
+
+
+@pytest.mark.parametrize("length", ["10m", "2h"])
+def test_the_steady_load_is_soaked_with_what_the_bench_sets(length: str) -> None:
+    sets = [f"target.settings.shared_buffers={58 if length == '2h' else 5} MiB", "probes.kernel_every_seconds=18"]
+    settings = source_of(str(STEADY), Asked(length=length, round_length="30s", goes_on=True), sets=sets).experiment
+    assert settings.soak is not None and settings.probes.kernel
+    assert settings.probes.kernel_every_seconds == 18 and settings.target.settings["autovacuum"] is True
 
 
 def test_the_bench_begins_from_anywhere_without_a_path_of_python(tmp_path: Path) -> None:
