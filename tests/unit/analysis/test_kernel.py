@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from plimsoll.analysis.kernel.part import EVENTS_MAX, kernel_of
 from plimsoll.analysis.soak.document import Growth, Slope
-from plimsoll.record import Trial
-from plimsoll.words.kernel import sentences
+from plimsoll.record import Run, Trial
+from plimsoll.report.drawing.html import piece
+from plimsoll.report.kernel.part import SECTION
+from plimsoll.report.section import Page
+from plimsoll.words.kernel import sentences, slabs
 
 NO_LOSS = {"overwritten": 0, "unreadable": 0, "events": 0}
 MIB = 2**20
@@ -85,6 +89,34 @@ def test_a_cache_that_grows_over_trials_is_named_with_its_rate(tmp_path: Path) -
     assert sentences.growth_words(many) == "slab dentry +10,500 files/h [9,800, 11,100]"
     assert sentences.growth_words(growth).startswith("slab dentry +3.1 MiB/h [3.0")
     assert sentences.SENTENCES.warns({"kernel": found})[0].startswith("keeps growing: slab dentry +3.1 MiB/h")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("slab dentry", "names of files"),
+        ("slab radix_tree_node", "page cache"),
+        ("slab ext4_inode_cache", "inodes"),
+        ("slab sock_inode_cache", "sockets"),
+        ("slab kmalloc-cg-2k", "pieces of that size"),
+        ("slab kmalloc-rnd-05-128", "pieces of that size"),
+        ("slab TCPv6", "sockets"),
+        ("slab dentry_of_mine", None),
+        ("page tables", None),
+        ("dentry", None),
+    ],
+)
+def test_what_a_known_cache_holds_is_said(name: str, words: str | None) -> None:
+    said = slabs.holds(name)
+    assert (said is None) if words is None else (said is not None and words in said)
+
+
+def test_the_page_says_what_grew_and_what_is_in_it(tmp_path: Path) -> None:
+    probes = {"kernel_log": log(), "slabs": SLABS}
+    trials = [trial(tmp_path, number, probes, 3.1 * MIB, 7200.0 * (number - 1)) for number in (1, 2)]
+    page = Page(Run(tmp_path, {}), {"kernel": kernel_of(trials)})
+    drawn = piece(SECTION.template, SECTION.context(page))
+    assert "slab dentry +3.1 MiB/h" in drawn and "<td>names of files that were looked up</td>" in drawn
 
 
 def test_each_test_of_a_series_is_looked_at(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plimsoll.report.section import Page, Section
-from plimsoll.words.kernel import sentences
+from plimsoll.words.kernel import sentences, slabs
 
 Json = dict[str, Any]
 
@@ -15,7 +15,10 @@ def _context(page: Page) -> Json:
     assert kernel is not None  # the section does not apply
     return {
         "events": [sentences.event_words(event) for event in kernel["events"]],
-        "growth": [(sentences.growth_words(one), sentences.floor_words(one)) for one in kernel["growth"]],
+        "growth": [
+            (sentences.growth_words(one), sentences.floor_words(one), slabs.holds(one["name"]) or "")
+            for one in kernel["growth"]
+        ],
         "trials": len(kernel["trials"]),
         "not_shown": kernel["lost"].get("events", 0),
     }
