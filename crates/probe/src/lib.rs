@@ -22,6 +22,7 @@ mod group;
 mod host;
 mod kernel_log;
 mod kernel_memory;
+mod machine_speed;
 pub mod nfs_calls;
 #[cfg(feature = "bpf")]
 pub mod page_cache;
@@ -47,6 +48,7 @@ pub use group::{Group, GroupPaths};
 pub use host::Host;
 pub use kernel_log::KernelLog;
 pub use kernel_memory::{KernelMemory, Slabs};
+pub use machine_speed::MachineSpeed;
 pub use refusal::Refusal;
 pub use subject::Subject;
 #[cfg(feature = "bpf")]

@@ -29,10 +29,10 @@ pub use nfs::{NfsCallRow, NfsTaskRow};
 pub use npy::{Field, FieldType, TableWriter};
 pub use probe::{
     BlockReport, BreakdownReport, Bucket, CallTotals, Contended, Contention, Cost, CounterReport, Counts, DiskRequests,
-    FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, NfsCallsReport, NfsMount, NfsTaskOperation, NfsTasks,
-    OtherCalls, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, ProcessTime, Profile, ProfileReport,
-    ProfileSamples, ProfiledImage, ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport, SyncReport, SyncTotals,
-    SystemCallsReport, Ticks, WaitPlace, Waited, WorkerTime, WorkerWaitsReport,
+    FileSystem, FileWaitsReport, KernelEvent, KernelLogReport, MachineSpeedReport, NfsCallsReport, NfsMount,
+    NfsTaskOperation, NfsTasks, OtherCalls, PageCacheReport, PageIdentity, ProbeReport, ProbeStatus, ProcessTime,
+    Profile, ProfileReport, ProfileSamples, ProfiledImage, ProgramCost, RequestTotals, Sampling, SelfTest, SlabsReport,
+    SyncReport, SyncTotals, SystemCallsReport, Ticks, WaitPlace, Waited, WorkerTime, WorkerWaitsReport,
 };
 pub use reader::{ReadError, Table};
 pub use rows::{RowWriter, TableRow};

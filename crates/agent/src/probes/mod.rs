@@ -7,6 +7,7 @@ mod file_systems;
 mod file_waits;
 mod kernel_log;
 mod kernel_memory;
+mod machine_speed;
 mod nfs_calls;
 mod page_cache;
 mod profile;
@@ -36,7 +37,7 @@ type Read = fn(&Value) -> Result<Box<dyn ProbeRequest>, String>;
 type Listed = (&'static str, Read);
 
 /// All of them, in the order in which they are opened.
-const PROBES: [Listed; 14] = [
+const PROBES: [Listed; 15] = [
     ("page_cache", read::<page_cache::PageCacheRequest>),
     ("buffer_heads", read::<file_systems::BufferHeadsRequest>),
     ("throttle", read::<file_systems::ThrottleRequest>),
@@ -51,6 +52,7 @@ const PROBES: [Listed; 14] = [
     ("kernel_log", read::<kernel_log::KernelLogRequest>),
     ("kernel_memory", read::<kernel_memory::KernelMemoryRequest>),
     ("slabs", read::<kernel_memory::SlabsRequest>),
+    ("machine_speed", read::<machine_speed::MachineSpeedRequest>),
 ];
 
 fn read<T: ProbeRequest + DeserializeOwned + 'static>(value: &Value) -> Result<Box<dyn ProbeRequest>, String> {

@@ -68,6 +68,10 @@ fn what_is_wrong_is_named_by_probe_and_field() {
     assert!(wrong.starts_with("the request: probes.breakdown.rows: "), "{wrong}");
     let wrong = refused(json!({"sync": {"data_directory": "/tmp", "often": true}}));
     assert!(wrong.starts_with("the request: probes.sync.often: "), "{wrong}");
+    let wrong = refused(json!({"machine_speed": {"every": 250}}));
+    assert!(wrong.starts_with("the request: probes.machine_speed.every: unknown field"), "{wrong}");
+    let wrong = refused(json!({"machine_speed": {"every_ms": 49}}));
+    assert_eq!(wrong, "probes.machine_speed.every_ms: 49 is below 50");
     let wrong = refused(json!({"breakdown": {"data_directory": "/tmp", "live": true}}));
     assert_eq!(wrong, "probes.breakdown.live: only the verb watch has live lines");
 }
