@@ -55,6 +55,11 @@ class Probes(Strict):
     kernel_every_seconds: int = Field(
         300, ge=1, le=3600, description="with it: how often what the kernel holds is read; its log is at every sample"
     )
+    machine_speed: bool = Field(
+        False,
+        description="how fast the machine itself is while the load runs: three small pieces of work, timed four times "
+        "a second on each CPU; a neighbour on the same hardware slows them, and steal need not tell of it",
+    )
     double_caching: bool = Field(
         True, description="which blocks of each relation both caches hold, before and after the measured segment"
     )

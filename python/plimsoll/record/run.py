@@ -34,6 +34,7 @@ SERIES = (
     "kernel_log",
     "kernel_memory",
     "slabs",
+    "machine_speed",
 )
 
 

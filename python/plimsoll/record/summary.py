@@ -188,6 +188,14 @@ class Probe(TypedDict, total=False):
     events: list[KernelEvent]
     slabs: list[str]
     bytes_min: int
+    # of the machine's own speed
+    cpus: list[int]
+    every_ms: int
+    multiplications: int
+    additions: int
+    memory_steps: int
+    memory_bytes: int
+    missed: int
 
 
 class Summary(TypedDict, total=False):

@@ -38,13 +38,14 @@ def schedule_request(settings: Experiment, block: int, *, warmup: bool = False) 
     return request
 
 
-def kernel_probes(settings: Experiment) -> dict[str, Any]:
-    """Probes of the kernel itself: whatever the server, they are asked for alike."""
+def machine_probes(settings: Experiment) -> dict[str, Any]:
+    """Probes of the kernel and the machine themselves: whatever the server, they are asked for alike."""
     wanted, every = settings.probes.kernel, {"every_seconds": settings.probes.kernel_every_seconds}
     return {
         "kernel_log": {} if wanted else None,
         "kernel_memory": every if wanted else None,
         "slabs": every if wanted else None,
+        "machine_speed": {} if settings.probes.machine_speed else None,
     }
 
 

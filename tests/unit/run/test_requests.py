@@ -9,7 +9,7 @@ from plimsoll.experiment import Experiment
 from plimsoll.experiment.reading.source import load
 from plimsoll.run.planning.documents import plan_document, resolved
 from plimsoll.run.planning.needs import measured_seconds
-from plimsoll.run.requests import data_request, load_request, schedule_request, workload_request
+from plimsoll.run.requests import data_request, load_request, machine_probes, schedule_request, workload_request
 from plimsoll.run.sizes import data_bytes
 from plimsoll.run.surroundings.arranged import PrivatePlace
 from plimsoll.run.surroundings.file_locations import FileLocations
@@ -34,6 +34,15 @@ def test_bank() -> None:
     assert "transaction" not in mixed
     assert mixed["mix"] == {"select_only": 9, "simple_update": 1}
     assert mixed["keys"] == {"zipf": 1.2}
+
+
+def test_what_watches_the_machine_is_asked_for_alike_of_every_server() -> None:
+    assert set(machine_probes(made(BANK)).values()) == {None}
+    asked = machine_probes(made(BANK, probes={"machine_speed": True}))
+    assert {name: asks for name, asks in asked.items() if asks is not None} == {"machine_speed": {}}
+    asked = machine_probes(made(BANK, probes={"kernel": True, "kernel_every_seconds": 60}))
+    every = {"every_seconds": 60}
+    assert asked == {"kernel_log": {}, "kernel_memory": every, "slabs": every, "machine_speed": None}
 
 
 def test_what_is_done_with_the_data_does_not_change_them() -> None:

@@ -33,6 +33,7 @@ def test_any_experiment_of_one_treatment_is_soaked(tmp_path: Path) -> None:
     settings = source_of(written(tmp_path), Asked()).experiment
     assert settings.soak == Soak() and settings.soak.seconds == 14 * 86_400
     assert settings.measure.seconds == ROUND_S_MAX, "not of 30 s, which would be forty thousand"
+    assert settings.probes.machine_speed
     assert settings.probes.kernel and not settings.probes.breakdown and not settings.probes.page_cache
     assert settings.workload.reconnect and settings.goes_on_after_kills and settings.design.blocks == 1
 

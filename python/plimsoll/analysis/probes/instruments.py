@@ -22,7 +22,7 @@ from plimsoll.record.summary import Probe
 
 NAMES = ("page_cache", "buffer_heads", "throttle")
 # Named only where they were asked for: few runs ask, and they have a part of the page of their own.
-_ON_REQUEST = ("syscalls", "sync", "block", "file_waits", "worker_waits", "nfs_calls")
+_ON_REQUEST = ("syscalls", "sync", "block", "file_waits", "worker_waits", "nfs_calls", "machine_speed")
 LABELS = {
     "page_cache": "page cache",
     "buffer_heads": "buffer heads",
@@ -33,6 +33,7 @@ LABELS = {
     "file_waits": "waits of operations on files",
     "worker_waits": "waits of the server's processes",
     "nfs_calls": "NFS calls",
+    "machine_speed": "machine speed",
 }
 _SELF_TEST: Final[tuple[SelfTestFigure, ...]] = get_args(SelfTestFigure)
 

@@ -148,7 +148,7 @@ def _document(settings: Experiment, asked: Asked) -> Json:
     document = settings.model_dump(mode="json", by_alias=True) | {"factors": [], "quick": {}}
     document["design"] |= {"kind": "full factorial", "blocks": 1, "duplicate": False, "repeat_share_max": 0}
     off = {name: False for name, value in document["probes"].items() if value is True}
-    document["probes"] |= off | {"kernel": True}
+    document["probes"] |= off | {"kernel": True, "machine_speed": True}
     soak = document["soak"] or {"length": LENGTH}
     given = {"length": asked.length, "between": asked.between}
     if asked.goes_on is not None:

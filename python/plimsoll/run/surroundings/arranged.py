@@ -21,7 +21,7 @@ from plimsoll.environment.groups import group_limits
 from plimsoll.environment.places import Watch, at_the_server, caveats_of, described, members_of, record_users, watched
 from plimsoll.experiment import Experiment
 from plimsoll.run.refusals import TrialFailed
-from plimsoll.run.requests import kernel_probes
+from plimsoll.run.requests import machine_probes
 from plimsoll.run.signals import Stopped
 from plimsoll.run.surroundings import file_locations, knobs
 from plimsoll.run.surroundings.file_locations import FileLocations
@@ -94,7 +94,7 @@ class PrivatePlace(Place):
             "sync": {"data_directory": f"{folder}/data"} if wanted.sync else None,
             "block": {"data_directory": f"{folder}/data"} if wanted.block else None,
             "nfs_calls": {"data_directory": f"{folder}/data"} if wanted.nfs_calls else None,
-            **kernel_probes(settings),
+            **machine_probes(settings),
         }
 
     def is_read_for(self) -> bool:

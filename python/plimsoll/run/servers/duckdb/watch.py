@@ -9,7 +9,7 @@ from typing import Any
 
 from plimsoll.experiment import Experiment
 from plimsoll.run import agent
-from plimsoll.run.requests import kernel_probes
+from plimsoll.run.requests import machine_probes
 from plimsoll.run.surroundings.arranged import PrivatePlace
 from plimsoll.target.duckdb_server import DuckServer
 
@@ -30,7 +30,7 @@ class Watch:
                 "page_cache": {"trees": trees, "scratch": scratch} if wanted.page_cache else None,
                 "buffer_heads": {"path": scratch} if wanted.buffer_heads else None,
                 "throttle": {"path": scratch} if wanted.throttle else None,
-                **kernel_probes(settings),
+                **machine_probes(settings),
             },
         }
         self._cpus, self._host = place.load_cpus, place.host

@@ -15,7 +15,7 @@ from plimsoll.environment import Group
 from plimsoll.environment import cpus as cpu_lists
 from plimsoll.experiment import Experiment
 from plimsoll.run.host import ThisMachine
-from plimsoll.run.requests import kernel_probes
+from plimsoll.run.requests import machine_probes
 from plimsoll.run.surroundings.arranged import PrivatePlace
 
 
@@ -73,7 +73,7 @@ class LoadPlace(PrivatePlace):
             "sync": {} if wanted.sync else None,
             "block": {} if wanted.block else None,
             "nfs_calls": {} if wanted.nfs_calls else None,
-            **kernel_probes(settings),
+            **machine_probes(settings),
         }
 
     def read_inside(self, *trees: Path) -> None:

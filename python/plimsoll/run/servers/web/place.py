@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from plimsoll.environment.memory import page_cache
 from plimsoll.experiment import Experiment
-from plimsoll.run.requests import kernel_probes
+from plimsoll.run.requests import machine_probes
 from plimsoll.run.surroundings.arranged import PrivatePlace
 
 SITE: Final = "site"  # the document root, in the data
@@ -56,7 +56,7 @@ class WebPlace(PrivatePlace):
             "throttle": {"path": folder} if wanted.throttle else None,
             "nfs_calls": {"trees": trees} if wanted.nfs_calls else None,
             "worker_waits": self.processes if wanted.breakdown and self.processes else None,
-            **kernel_probes(settings),
+            **machine_probes(settings),
         }
 
     def residency_by_class(self) -> list[dict[str, int]]:
