@@ -28,11 +28,12 @@ from simulate import (  # noqa: E402  the paths come first
     loadline,
     queries,
     soaks,
+    speeds,
     windows,
 )
 from simulate.rows import Row, Section  # noqa: E402
 
-ROOMS = (clock, caches, loadline, queries, levels, windows, groups, best_test, soaks)
+ROOMS = (clock, caches, loadline, queries, levels, windows, groups, best_test, soaks, speeds)
 AGAIN = 4  # times the runs, where a bound was missed
 SECTIONS: list[Section] = [section for room in ROOMS for section in room.sections()]
 

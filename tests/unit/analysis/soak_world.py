@@ -37,6 +37,7 @@ class World:
     cold: tuple[int, ...] = ()
     database_bytes_a_round: int = 0
     told: Json = field(default_factory=dict)
+    speeds: list[tuple[int, int, int]] = field(default_factory=list)  # of each round: what a beat's pieces took, in ns
 
 
 def began_ns(world: World, number: int) -> int:
@@ -81,6 +82,19 @@ def summary(world: World, number: int, value: float) -> Json:
     }
 
 
+def machine_speed(world: World, number: int) -> np.ndarray:
+    """The probe's series of a round on two CPUs, of which the second is a tenth slower; its sums begin anywhere."""
+    names = ("cpu", "beats", "multiply_ns", "add_ns", "memory_ns")
+    begun = began_ns(world, number) - OFFSET_NS
+    table = np.zeros(4, [("t_ns", "<i8"), *((name, "<i8") for name in names)])
+    table["t_ns"], table["cpu"] = np.repeat([begun, begun + world.seconds * SECOND], 2), [0, 1, 0, 1]
+    beats = 4 * world.seconds
+    table["beats"] = [7, 9, 7 + beats, 9 + beats]
+    for name, took in zip(names[2:], world.speeds[number - 1], strict=True):
+        table[name] = [1000, 2000, 1000 + beats * took, 2000 + beats * took * 11 // 10]
+    return table
+
+
 def write_round(folder: Path, world: World, number: int, value: float) -> Path:
     """One round; returns its folder."""
     name = f"round-{number:04d}"
@@ -88,6 +102,8 @@ def write_round(folder: Path, world: World, number: int, value: float) -> Path:
     place.mkdir(parents=True)
     began = began_ns(world, number)
     np.save(place / "host.npy", host(world, began))
+    if world.speeds:
+        np.save(place / "machine_speed.npy", machine_speed(world, number))
     log = np.zeros(2, [("t_ns", "<i8"), ("records", "<i8")])
     log["t_ns"] = [began - OFFSET_NS, began - OFFSET_NS + world.seconds * SECOND]
     np.save(place / "kernel_log.npy", log)

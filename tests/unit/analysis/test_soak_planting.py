@@ -71,7 +71,8 @@ def calm() -> Json:
     drift: Json = {
         "rounds": [steady | {"round": one, "change": share(0.0)} for one in rounds],
         "a_round": share(0.0), "over_all": share(0.0), "steps": [], "shape": None, "scatter": 0.01, "correlation": 0.0,
-        "widest": None, "verdict": "no drift larger than 1.5 %", "rule": "",
+        "widest": None, "at_equal_speed": None, "told": "as measured", "verdict": "no drift larger than 1.5 %",
+        "rule": "",
     }  # fmt: skip
     soak: Json = {
         "metric": "throughput_tps", "length_s": 720.0, "spent_s": 720.0, "between": "checkpoint",

@@ -14,11 +14,13 @@ class Share(TypedDict):
 
 
 class RoundRow(TypedDict):
-    """A round, and by how much it differs from the first; null where there is nothing to compare."""
+    """A round, and by how much it differs from the first; null where there is nothing to compare. `by_machine`: what
+    the machine's own speed made of it, as a share of the first."""
 
     round: int
     value: float | None
     change: Share | None
+    by_machine: float | None
     verdict: str | None
     remarks: list[str]
 
@@ -40,17 +42,27 @@ class FoundInside(TypedDict):
     chance: float
 
 
+class AtEqualSpeed(TypedDict):
+    """The drift as if the machine had been equally fast in all rounds."""
+
+    over_all: Share
+    scatter: float  # of a round beside its neighbour, as a share
+    by_machine_widest: float  # what the machine's speed made of the best round over the worst, as a share
+
+
 class Rounds(TypedDict):
     """How a figure moves from round to round of a soak."""
 
     rounds: list[RoundRow]
     a_round: Share | None
     over_all: Share | None
+    at_equal_speed: AtEqualSpeed | None  # where the machine's speed is known, and explains the rounds
     steps: list[FoundStep]
     shape: str | None
     scatter: float | None  # of a round beside its neighbour, as a share
     correlation: float | None  # of neighbours
     widest: Share | None  # the two that differ most
+    told: str  # by which drift the verdict is: "as measured", "at equal speed"
     verdict: str
     rule: str
 
@@ -118,6 +130,7 @@ class OneRound(TypedDict):
     latency_ns_p99: float | None
     failed: int | None
     is_judged: bool
+    speed_ns: dict[str, float] | None  # of the machine: what a beat of each piece of the probe took
     step_s: int | None
     has_rows: bool | None
 

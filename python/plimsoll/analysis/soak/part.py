@@ -30,6 +30,7 @@ from plimsoll.analysis.soak.growth import GROWS, SETTLES, Watched, judge_growth
 from plimsoll.analysis.soak.inside import changes, parts_of
 from plimsoll.analysis.soak.kind import KIND
 from plimsoll.analysis.soak.rounds import judge_rounds
+from plimsoll.analysis.soak.speed import speed_of
 from plimsoll.experiment import size
 from plimsoll.experiment.soaking import Soak
 from plimsoll.record import Run, Trial
@@ -65,7 +66,8 @@ def soak_of(run: Run, metric: str) -> SoakOfRun | None:
     told: Json = trial.data.get("soak") or {}
     rounds = trial.rounds
     each = [one_round(one, metric) for one in rounds]
-    drift = judge_rounds([one["value"] if one["is_judged"] else None for one in each], _remarks(trial, rounds))
+    values = [one["value"] if one["is_judged"] else None for one in each]
+    drift = judge_rounds(values, _remarks(trial, rounds), [one["speed_ns"] for one in each])
     record_bytes = bytes_of(trial.path)
     return {
         "metric": metric,
@@ -129,6 +131,7 @@ def one_round(one: Round, metric: str) -> OneRound:
         "latency_ns_p99": values.get(P99),
         "failed": one.measure.identity.get("failed"),
         "is_judged": not data.get("crashes"),
+        "speed_ns": speed_of(one.measure),
         "step_s": thinned.get("step_s"),
         "has_rows": thinned.get("has_rows"),
     }

@@ -56,13 +56,30 @@ def rounds_figure(verdict: Json, found: SoakOfRun, *, is_small: bool = False) ->
             ],
         ),
     ]
+    if of_machine := _by_machine(found, shown.factor):
+        ring = alt.Chart(alt.Data(values=of_machine)).mark_line(
+            strokeWidth=1, opacity=0.7, color=theme.UNJUDGED, point={"filled": False, "size": 25}
+        )
+        layers.append(ring.encode(x, y, tooltip=[alt.Tooltip("round:Q"), alt.Tooltip("value:Q", format=",.4~r")]))
     if steps := [{"round": step["round"]} for step in found["drift"]["steps"]]:
         rule = alt.Chart(alt.Data(values=steps)).mark_rule(strokeDash=[5, 3], color=theme.WORSE)
         layers.append(rule.encode(alt.X("round:Q")))
     width = SHOWN_WIDTH - 70 if is_small else WIDTH - 70
     chart = alt.layer(*layers).properties(width=width, height=200 if is_small else 260)
     caption = "A point a round, back to back on one server and its data. From a broken line on they differ for good."
+    caption += " Rings: what the machine's own speed alone makes of the first round." if of_machine else ""
     return Figure(name, title, caption, spec=spec_of(chart))
+
+
+def _by_machine(found: SoakOfRun, factor: float) -> list[Json]:
+    """What the machine's own speed alone makes of the first round that is judged; [] where it is not known."""
+    rows = found["drift"]["rounds"]
+    first = next((row["value"] for row in rows if row["value"] is not None), None)
+    return [
+        {"round": row["round"], "value": first * factor * (1 + row["by_machine"])}
+        for row in rows
+        if first is not None and row["by_machine"] is not None
+    ]
 
 
 def vmstat_figure(page: Page) -> Figure:

@@ -27,6 +27,7 @@ def _row(one: OneRound, row: RoundRow, form: str, scale: float) -> Json:
         "p99": number(one["latency_ns_p99"], ",.2f", 1e-6),
         "failed": NONE if one["failed"] is None else f"{one['failed']:,}",
         "change": NONE if change is None else sentences.share_words(change),
+        "by_machine": number(row["by_machine"], "+,.1f", 100),
         "verdict": row["verdict"] or "",
         "remarks": "; ".join(row["remarks"]),
     }
@@ -53,6 +54,8 @@ def _context(page: Page) -> Json:
         "unit": metric_of(found["metric"], page.verdict).shown.unit,
         "rows": _rows(found),
         "count": len(found["each"]),
+        "is_by_machine": found["drift"]["at_equal_speed"] is not None,
+        "machine": sentences.machine_words(found),
         "steps": [
             *(sentences.step_words(step, found) for step in found["drift"]["steps"]),
             *(sentences.inside_words(change, found, unit_of_work(page.verdict)) for change in found["inside"]),

@@ -11,7 +11,7 @@ from plimsoll.analysis.metric import TRANSACTION
 from plimsoll.analysis.metrics import metric_of, unit_of_work
 from plimsoll.analysis.soak.document import Crash, DiskChange, FoundInside, FoundStep, Interruption, Share, SoakOfRun
 from plimsoll.analysis.soak.growth import GROWS
-from plimsoll.analysis.soak.rounds import CANNOT_TELL
+from plimsoll.analysis.soak.rounds import CANNOT_TELL, EQUAL_SPEED
 from plimsoll.experiment import size
 from plimsoll.quantities import elapsed
 from plimsoll.words.kernel.sentences import growth_words
@@ -63,12 +63,28 @@ def drift_words(found: SoakOfRun) -> str:
     if drift["over_all"] is None:
         return f"{name}: cannot tell whether it drifts; {rounds} {'is' if count == 1 else 'are'} too few"
     whole = share_words(drift["over_all"])
+    if drift["told"] == EQUAL_SPEED and (equal := drift["at_equal_speed"]) is not None:
+        over, whole = f"at equal speed of the machine {over}", f"{share_words(equal['over_all'])} (as measured {whole})"
     if (moved := MOVED.get(drift["verdict"])) is not None:
         how = " in steps" if drift["shape"] == "in steps" else ""
         return f"{name} {moved}{how} {over}: {whole}"
     if drift["verdict"] == CANNOT_TELL:
         return f"{name}: cannot tell whether it drifts {over}: {whole}"
     return f"{name}: {drift['verdict']} {over}: {whole}"
+
+
+def machine_words(found: SoakOfRun) -> str | None:
+    """What the machine's own speed did to the rounds; None where it is not known, or did nothing that shows."""
+    drift, name = found["drift"], metric_of(found["metric"]).name
+    if (equal := drift["at_equal_speed"]) is None or drift["scatter"] is None:
+        return None
+    widest = 100 * equal["by_machine_widest"]
+    scatter, left = (100 * one for one in (drift["scatter"], equal["scatter"]))
+    return (
+        f"the machine's own speed changed {name} by up to {widest:.2g} % from one round to another: at equal speed "
+        f"neighbouring rounds scatter by {left:.2g} %, as measured by {scatter:.2g} %, and the drift is "
+        f"{share_words(equal['over_all'])}"
+    )
 
 
 def next_words(found: SoakOfRun) -> str:
@@ -119,7 +135,7 @@ def _leads(verdict: Json) -> list[str]:
         return []
     steps = [step_words(step, found) for step in found["drift"]["steps"]]
     steps += [inside_words(change, found, unit_of_work(verdict)) for change in found["inside"]]
-    return [drift_words(found), *_shortened(steps)]
+    return [drift_words(found), *([] if (by := machine_words(found)) is None else [by]), *_shortened(steps)]
 
 
 def _warns(verdict: Json) -> list[str]:

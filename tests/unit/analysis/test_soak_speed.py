@@ -1,0 +1,127 @@
+"""Rounds at equal speed of the machine: known worlds in which its speed does all, something or nothing."""
+
+from __future__ import annotations
+
+import math
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plimsoll.analysis import analyse
+from plimsoll.analysis.soak.rounds import judge_rounds
+from plimsoll.analysis.soak.speed import PIECES, ROUNDS_MIN, speed_of
+from plimsoll.report import write_report
+from plimsoll.words.soak import sentences
+
+sys.path.append(str(Path(__file__).resolve().parents[3] / "benches"))
+
+from simulate import speeds
+
+_WORLD = runpy.run_path(str(Path(__file__).with_name("soak_world.py")))
+World: Callable[..., Any] = _WORLD["World"]
+Json = dict[str, Any]
+COUNT = 36
+LOSES = 0.5  # of throughput, as a power of what memory takes
+
+
+def beats(memory: np.ndarray) -> list[Json]:
+    """Speeds of a machine whose memory takes so much more (a logarithm), and whose core is as it is."""
+    return [dict(zip(PIECES, (47e3, 63e3, 390e3 * math.exp(one)), strict=True)) for one in memory]
+
+
+def wandering(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """How a machine's memory wanders over the rounds, and what else scatters them, as logarithms."""
+    random = np.random.default_rng(seed)
+    return 0.10 * random.standard_normal(COUNT), 0.005 * random.standard_normal(COUNT)
+
+
+def test_what_the_machine_did_is_told_round_by_round() -> None:
+    memory, noise = wandering(1)
+    logs = noise - LOSES * memory
+    found = judge_rounds(list(np.exp(logs)), (), beats(memory))
+    equal = found["at_equal_speed"]
+    assert equal is not None and found["told"] == "at equal speed"
+    by = np.log1p([row["by_machine"] for row in found["rounds"]])
+    assert by == pytest.approx(-LOSES * (memory - memory[0]), abs=0.01)
+    assert equal["scatter"] < found["scatter"] / 4 and equal["scatter"] == pytest.approx(0.005, rel=0.5)
+    assert math.log1p(equal["by_machine_widest"]) == pytest.approx(LOSES * np.ptp(memory), rel=0.05)
+    bound = float(found["verdict"].removeprefix("no drift larger than ").removesuffix(" %"))
+    alone = judge_rounds(list(np.exp(logs)))
+    assert alone["verdict"] == "cannot tell" or bound < float(alone["verdict"].split()[-2]) / 2
+
+
+def test_a_drift_that_the_machine_covered_is_found_at_equal_speed() -> None:
+    memory, noise = wandering(2)
+    logs = noise - LOSES * memory + math.log1p(-0.03) * np.arange(COUNT) / COUNT
+    assert judge_rounds(list(np.exp(logs)))["verdict"] == "cannot tell"
+    found = judge_rounds(list(np.exp(logs)), (), beats(memory))
+    assert (found["verdict"], found["told"]) == ("lower", "at equal speed")
+    assert found["at_equal_speed"]["over_all"]["low"] < -0.03 < found["at_equal_speed"]["over_all"]["high"] < 0
+
+
+def test_a_machine_that_grew_slower_excuses_no_drift() -> None:
+    """A load that needs more of the caches by and by slows the probe down as a neighbour would."""
+    memory, noise = wandering(3)
+    memory = memory / 20 + 0.4 * np.arange(COUNT) / COUNT
+    found = judge_rounds(list(np.exp(noise - LOSES * memory)), (), beats(memory))
+    assert (found["verdict"], found["told"]) == ("lower", "as measured")
+
+
+def test_speeds_that_explain_nothing_change_nothing() -> None:
+    memory, noise = wandering(4)
+    alone = judge_rounds(list(np.exp(noise)))
+    assert judge_rounds(list(np.exp(noise)), (), beats(memory)) == alone
+    assert alone["at_equal_speed"] is None and {row["by_machine"] for row in alone["rounds"]} == {None}
+    assert judge_rounds(list(np.exp(noise)), (), beats(0 * memory)) == alone, "a speed that never moved"
+
+
+def test_a_round_without_a_speed_or_too_few_rounds_are_told_as_measured() -> None:
+    memory, noise = wandering(5)
+    values = list(np.exp(noise - LOSES * memory))
+    lacking: list[Any] = [*beats(memory[:-1]), None]
+    assert judge_rounds(values, (), lacking) == judge_rounds(values)
+    few = ROUNDS_MIN - 1
+    assert judge_rounds(values[:few], (), beats(memory[:few])) == judge_rounds(values[:few])
+    # A round that is not judged lacks nothing.
+    assert judge_rounds([*values[:-1], None], (), lacking)["at_equal_speed"] is not None
+
+
+def test_false_alarms_and_bounds_hold_beside_the_speeds() -> None:
+    """A tenth of the runs of benches/verdicts.py, whose bounds are on a thousand."""
+    (section,) = speeds.sections()
+    cases = dict(section.cases)
+    for name in ("AR 0.5, 36, 1", "AR 0.5, 36, 0"):
+        assert all(row.holds for row in cases[name](20261129, 100))
+
+
+def test_the_probe_s_sums_are_read_between_the_ends_of_a_round(tmp_path: Path) -> None:
+    world = World([1000.0] * 2, speeds=[(40_000, 60_000, 300_000), (40_000, 60_000, 600_000)])
+    first, second = _WORLD["write"](tmp_path, world).trials[0].rounds
+    assert speed_of(first.measure) == pytest.approx({"multiply_ns": 42e3, "add_ns": 63e3, "memory_ns": 315e3})
+    assert speed_of(second.measure) == pytest.approx({"multiply_ns": 42e3, "add_ns": 63e3, "memory_ns": 630e3})
+    (first.measure.path / "machine_speed.npy").unlink()
+    assert speed_of(first.measure) is None
+
+
+def test_the_page_and_the_sentences_say_what_the_machine_did(tmp_path: Path) -> None:
+    memory, noise = wandering(6)
+    taken = [(47_000, 63_000, round(390_000 * math.exp(one))) for one in memory]
+    values = [1000.0 * math.exp(one) for one in noise - LOSES * memory]
+    verdict = analyse(_WORLD["write"](tmp_path, World(values, speeds=taken)))
+    leads = sentences.SENTENCES.leads(verdict)
+    assert (
+        leads[0].startswith("throughput: no drift larger than") and "at equal speed of the machine over 36" in leads[0]
+    )
+    assert "(as measured " in leads[0]
+    assert leads[1].startswith("the machine's own speed changed throughput by up to ")
+    page = write_report(tmp_path).read_text()
+    assert "by the machine's" in page and "Rings: what the machine" in page
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    assert len(sentences.SENTENCES.leads(analyse(_WORLD["write"](plain, World(values))))) == 1
+    assert "by the machine's" not in write_report(plain).read_text()
