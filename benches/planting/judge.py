@@ -25,8 +25,6 @@ NS: Final = 10**9
 # A clock of the server's log, or of the kernel's, against that of whoever planted; a backend dies when it next runs.
 LATE_S_MAX: Final = 30.0
 TMPFS: Final = "shared memory and tmpfs"
-# What an order-entry load adds for as long as it goes on: a result of the load (experiments/oltp-soak), and no alarm.
-OF_THE_LOAD: Final = ("the database", "dead rows")
 _LOG_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?:UTC|GMT)\b")
 
 
@@ -68,7 +66,7 @@ def alarms(verdict: Json) -> list[str]:
     said += [event_words(one) for one in kernel["events"]]
     said += [f"the kernel's log was not read: {reason}" for reason in kernel["refused"]]
     grows = [one for one in [*found["growth"], *kernel["growth"]] if one["verdict"] == GROWS]
-    return said + [f"grows: {growth_words(one)}" for one in grows if one["name"] not in OF_THE_LOAD]
+    return said + [f"grows: {growth_words(one)}" for one in grows]
 
 
 # --- one kind of fault each -------------------------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
+import itertools
 import os
+import runpy
 import subprocess
 import sys
 from collections import Counter
@@ -20,6 +23,7 @@ from planting.judge import alarms, judged
 from planting.machine import CLIENT
 from planting.plan import KILLS, LEAK, LOAD, PARTS, SERVER, WARNING, planned, share_taken
 
+from plimsoll.experiment.soaking import seconds_of
 from plimsoll.run.soak.source import Asked, source_of
 
 Json = dict[str, Any]
@@ -78,7 +82,7 @@ def calm() -> Json:
         "metric": "throughput_tps", "length_s": 720.0, "spent_s": 720.0, "between": "checkpoint",
         "after_crash": "go on", "ended_by": "time", "why": None, "sittings": 1, "each": each, "drift": drift,
         "inside": [], "crashes": [],
-        "interruptions": [], "full": [], "disks": [], "growth": [growth("the database")], "thinned": {}, "rule": "",
+        "interruptions": [], "full": [], "disks": [], "growth": [growth("the database", "grew, and settles")], "thinned": {}, "rule": "",
     }  # fmt: skip
     kernel: Json = {"trials": [1], "counts": {}, "events": [], "lost": {}, "refused": [], "growth": []}
     return {"soak": soak, "kernel": kernel}
@@ -283,10 +287,14 @@ def test_a_backend_is_told_by_its_title(title: str, is_one: bool) -> None:
 
 @pytest.mark.parametrize("length", ["10m", "2h"])
 def test_the_steady_load_is_soaked_with_what_the_bench_sets(length: str) -> None:
-    sets = [f"target.settings.shared_buffers={58 if length == '2h' else 5} MiB", "probes.kernel_every_seconds=18"]
+    asked = argparse.Namespace(length=length, rounds=36, leak=5.0, seed=24, sets=None)
+    given = runpy.run_path(str(BENCH))["options"](seconds_of(length), asked)
+    sets = [value for option, value in itertools.pairwise(given) if option == "--set"]
+    assert len(sets) >= 3 and f"target.settings.shared_buffers={57 if length == '2h' else 5} MiB" in sets
     settings = source_of(str(STEADY), Asked(length=length, round_length="30s", goes_on=True), sets=sets).experiment
-    assert settings.soak is not None and settings.probes.kernel
-    assert settings.probes.kernel_every_seconds == 18 and settings.target.settings["autovacuum"] is True
+    assert settings.soak is not None and settings.probes.kernel and settings.probes.machine_speed
+    every = {"10m": 2, "2h": 18}[length]
+    assert settings.probes.kernel_every_seconds == every and settings.target.settings["autovacuum"] is True
 
 
 def test_the_bench_begins_from_anywhere_without_a_path_of_python(tmp_path: Path) -> None:
