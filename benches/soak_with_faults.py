@@ -102,6 +102,7 @@ class Planting:
         self.load: machine.GrowingLoad | None = None
         self.leak: machine.Leak | None = None
         self._load_began_at = 0.0
+        self._taken: tuple[float, float] = (0.0, 0.0)  # of the load: its CPU time at a time
         self._begun: tuple[tuple[str, int] | None, float] = (None, 0.0)  # the attempt under way, and since when
         self._starts = 0
 
@@ -112,7 +113,7 @@ class Planting:
         while True:
             if (now := self.soak.rounds_done()) != done:
                 done, self._starts = now, 0
-                print(f"{_clock()} {done} rounds done", flush=True)
+                print(f"{_clock()} {done} rounds done{self._load_took()}", flush=True)
             if not self.soak.is_at_work():
                 assert self.soak.front is not None
                 code = int(self.soak.front.returncode)
@@ -133,6 +134,14 @@ class Planting:
     def _grow(self, done: int) -> None:
         if self.load is not None:
             self.load.set(share_taken(done + 1 - self._load_began_at, self.words.drift / 100))
+
+    def _load_took(self) -> str:
+        """Which share of the CPUs the load has taken since it was last asked: it is to be what was planted."""
+        if self.load is None:
+            return ""
+        before, self._taken = self._taken, (self.load.taken_s(), time.monotonic())
+        share = (self._taken[0] - before[0]) / (self._taken[1] - before[1]) / len(os.sched_getaffinity(0))
+        return f", the load took {100 * share:.1f} % of the CPUs"
 
     def _plant_what_is_due(self) -> None:
         under_load = self.soak.under_load()
@@ -165,6 +174,7 @@ class Planting:
             machine.warn(text)
         elif due.what == LOAD:
             self.load, self._load_began_at = machine.GrowingLoad(), float(self.soak.rounds_done())
+            self._taken = (self.load.taken_s(), time.monotonic())
         else:
             self.leak = machine.Leak(self.words.leak * 1e6 / 60)
         journal.write(self.journal, journal.Fault(due.what, at, name, attempt, pid, text))

@@ -9,6 +9,7 @@ import os
 import runpy
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +21,21 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from planting import journal
 from planting.journal import Fault
 from planting.judge import alarms, judged
-from planting.machine import CLIENT
+from planting.machine import CLIENT, GrowingLoad
 from planting.plan import KILLS, LEAK, LOAD, PARTS, SERVER, WARNING, planned, share_taken
 
 from plimsoll.experiment.soaking import seconds_of
 from plimsoll.run.soak.source import Asked, source_of
 
 Json = dict[str, Any]
+
+
+def may_be_first() -> bool:
+    """Whether a process may have a real-time priority here; it is asked in one of its own."""
+    asked = "import os; os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))"
+    return subprocess.run([sys.executable, "-c", asked], capture_output=True, check=False).returncode == 0
+
+
 S = 10**9
 BEGAN = 1_795_867_200 * S  # 2026-11-28 12:00:00 UTC
 ROUND_S, ROUNDS, MIB = 60, 12, 2**20
@@ -71,7 +80,9 @@ def calm() -> Json:
     rounds = range(1, ROUNDS + 1)
     row: Json = {"seconds": 60.0, "value": 200.0, "latency_ns_p99": 1e6, "failed": 0, "is_judged": True}
     each = [row | {"round": one, "began_epoch_ns": at(one - 1), "step_s": 0, "has_rows": True} for one in rounds]
-    steady: Json = {"value": 200.0, "verdict": None, "remarks": []}
+    steady: Json = {
+        "value": 200.0, "by_machine": None, "value_by_machine": None, "verdict": None, "remarks": [],
+    }  # fmt: skip
     drift: Json = {
         "rounds": [steady | {"round": one, "change": share(0.0)} for one in rounds],
         "a_round": share(0.0), "over_all": share(0.0), "steps": [], "shape": None, "scatter": 0.01, "correlation": 0.0,
@@ -82,7 +93,8 @@ def calm() -> Json:
         "metric": "throughput_tps", "length_s": 720.0, "spent_s": 720.0, "between": "checkpoint",
         "after_crash": "go on", "ended_by": "time", "why": None, "sittings": 1, "each": each, "drift": drift,
         "inside": [], "crashes": [],
-        "interruptions": [], "full": [], "disks": [], "growth": [growth("the database", "grew, and settles")], "thinned": {}, "rule": "",
+        "interruptions": [], "full": [], "disks": [], "growth": [growth("the database", "grew, and settles")],
+        "thinned": {}, "rule": "",
     }  # fmt: skip
     kernel: Json = {"trials": [1], "counts": {}, "events": [], "lost": {}, "refused": [], "growth": []}
     return {"soak": soak, "kernel": kernel}
@@ -283,6 +295,27 @@ def test_what_was_planted_is_read_back(tmp_path: Path) -> None:
 )
 def test_a_backend_is_told_by_its_title(title: str, is_one: bool) -> None:
     assert bool(CLIENT.match(title)) is is_one
+
+
+@pytest.mark.skipif(not may_be_first(), reason="it takes a right to real-time priorities")
+def test_a_load_takes_its_share_beside_others_of_another_session() -> None:
+    """Autogroups share CPUs by session, whatever nice value a process has: such a load got 0.2 where it asked for 0.5."""
+    burn = "import time\nbegan = time.monotonic()\nwhile time.monotonic() - began < 20: pass"
+    others = [subprocess.Popen([sys.executable, "-c", burn], start_new_session=True) for _ in range(4)]
+    load = GrowingLoad()
+    try:
+        load.set(0.5)
+        time.sleep(0.2)
+        before, began = load.taken_s(), time.monotonic()
+        time.sleep(2.0)
+        share = (load.taken_s() - before) / (time.monotonic() - began) / len(os.sched_getaffinity(0))
+    finally:
+        load.end()
+        for one in others:
+            one.kill()
+            one.wait()
+    # A hypervisor, or another real-time process, may leave less; more it never takes.
+    assert 0.35 < share < 0.55
 
 
 @pytest.mark.parametrize("length", ["10m", "2h"])

@@ -15,12 +15,13 @@ class Share(TypedDict):
 
 class RoundRow(TypedDict):
     """A round, and by how much it differs from the first; null where there is nothing to compare. `by_machine`: what
-    the machine's own speed made of it, as a share of the first."""
+    the machine's own speed alone made of it, as a share of the first, and the figure that is."""
 
     round: int
     value: float | None
     change: Share | None
     by_machine: float | None
+    value_by_machine: float | None
     verdict: str | None
     remarks: list[str]
 

@@ -135,16 +135,20 @@ def _rows(
 ) -> list[RoundRow]:
     """Each round against the first: how far two rounds so far apart differ by chance is its interval."""
     by_machine = {} if equal is None else dict(zip(numbers, np.expm1(equal.by_machine).tolist(), strict=True))
+    first = float(values[numbers[0]] or 1.0)
     far = float(t_quantile(0.5 + CONFIDENCE / 2, about.freedom))
     rows: list[RoundRow] = []
     for number, value in enumerate(values):
         change: Share | None = None
         if number in numbers[1:]:
-            apart = math.log(float(value or 1.0) / float(values[numbers[0]] or 1.0))
+            apart = math.log(float(value or 1.0) / first)
             half = far * about.apart(number - numbers[0])
             change = _share(apart, apart - half, apart + half)
-        rows.append(_row(number, value, remarks) | {"change": change, "by_machine": by_machine.get(number)})
-        rows[-1]["verdict"] = _word(change)
+        row = _row(number, value, remarks)
+        row["change"], row["verdict"] = change, _word(change)
+        if (by := by_machine.get(number)) is not None:
+            row["by_machine"], row["value_by_machine"] = by, first * (1 + by)
+        rows.append(row)
     return rows
 
 
@@ -155,6 +159,7 @@ def _row(number: int, value: float | None, remarks: Sequence[Sequence[str]]) -> 
         "value": value,
         "change": None,
         "by_machine": None,
+        "value_by_machine": None,
         "verdict": None,
         "remarks": list(remarks[number]) if number < len(remarks) else [],
     }

@@ -72,13 +72,11 @@ def rounds_figure(verdict: Json, found: SoakOfRun, *, is_small: bool = False) ->
 
 
 def _by_machine(found: SoakOfRun, factor: float) -> list[Json]:
-    """What the machine's own speed alone makes of the first round that is judged; [] where it is not known."""
-    rows = found["drift"]["rounds"]
-    first = next((row["value"] for row in rows if row["value"] is not None), None)
+    """What the machine's own speed alone makes of the first round; [] where it is not known."""
     return [
-        {"round": row["round"], "value": first * factor * (1 + row["by_machine"])}
-        for row in rows
-        if first is not None and row["by_machine"] is not None
+        {"round": row["round"], "value": row["value_by_machine"] * factor}
+        for row in found["drift"]["rounds"]
+        if row["value_by_machine"] is not None
     ]
 
 
