@@ -78,6 +78,7 @@ def test_speeds_that_explain_nothing_change_nothing() -> None:
     assert judge_rounds(list(np.exp(noise)), (), beats(memory)) == alone
     assert alone["at_equal_speed"] is None and {row["by_machine"] for row in alone["rounds"]} == {None}
     assert judge_rounds(list(np.exp(noise)), (), beats(0 * memory)) == alone, "a speed that never moved"
+    assert judge_rounds([10.0] * COUNT, (), beats(memory)) == judge_rounds([10.0] * COUNT), "rounds that are all alike"
 
 
 def test_a_round_without_a_speed_or_too_few_rounds_are_told_as_measured() -> None:
@@ -118,9 +119,13 @@ def test_the_page_and_the_sentences_say_what_the_machine_did(tmp_path: Path) -> 
         leads[0].startswith("throughput: no drift larger than") and "at equal speed of the machine over 36" in leads[0]
     )
     assert "(as measured " in leads[0]
-    assert leads[1].startswith("the machine's own speed changed throughput by up to ")
+    assert leads[1].startswith("the machine's own speed changed throughput by up to ") and "drift" not in leads[1]
     page = write_report(tmp_path).read_text()
     assert "by the machine's" in page and "Rings: what the machine" in page
+    (tmp_path / "slower").mkdir()
+    slower = [1000.0 * math.exp(one) for one in noise - LOSES * memory - 0.01 * np.arange(COUNT)]
+    (_, by) = sentences.SENTENCES.leads(analyse(_WORLD["write"](tmp_path / "slower", World(slower, speeds=taken))))[:2]
+    assert ", and the drift is -3" in by or ", and the drift is -2" in by
     plain = tmp_path / "plain"
     plain.mkdir()
     assert len(sentences.SENTENCES.leads(analyse(_WORLD["write"](plain, World(values))))) == 1

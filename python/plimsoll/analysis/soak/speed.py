@@ -61,7 +61,9 @@ def explained(logs: np.ndarray, places: np.ndarray, speeds: Sequence[Speed], lin
     if len(logs) < ROUNDS_MIN or not columns:
         return None
     found = fit(logs, places, *columns)
-    if found is None or found.likelihood - line.likelihood <= len(columns) * math.log(len(logs)) / 2:
+    if found is None or math.isinf(line.likelihood):
+        return None  # rounds that are on their line already have nothing to be explained
+    if found.likelihood - line.likelihood <= len(columns) * math.log(len(logs)) / 2:
         return None
     effect = sum((one.value * column for one, column in zip(found.coefficients[2:], columns, strict=True)), 0 * logs)
     return Explained(found, effect - effect[0])

@@ -80,10 +80,10 @@ def machine_words(found: SoakOfRun) -> str | None:
         return None
     widest = 100 * equal["by_machine_widest"]
     scatter, left = (100 * one for one in (drift["scatter"], equal["scatter"]))
+    drifts = "" if drift["told"] == EQUAL_SPEED else f", and the drift is {share_words(equal['over_all'])}"
     return (
         f"the machine's own speed changed {name} by up to {widest:.2g} % from one round to another: at equal speed "
-        f"neighbouring rounds scatter by {left:.2g} %, as measured by {scatter:.2g} %, and the drift is "
-        f"{share_words(equal['over_all'])}"
+        f"neighbouring rounds scatter by {left:.2g} %, as measured by {scatter:.2g} %{drifts}"
     )
 
 
