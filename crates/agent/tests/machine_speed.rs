@@ -11,22 +11,13 @@ use support::Agent;
 
 const COLUMNS: [&str; 6] = ["t_ns", "cpu", "beats", "multiply_ns", "add_ns", "memory_ns"];
 
-fn next(agent: &mut Agent, event: &str) -> Value {
-    loop {
-        let line = agent.line();
-        if line["event"] == event {
-            return line;
-        }
-    }
-}
-
 #[test]
 fn every_sample_has_a_row_for_each_cpu_of_what_it_has_done_so_far() {
     let out = tempfile::tempdir().unwrap();
     let request = json!({"out": out.path(), "interval_ms": 100, "probes": {"machine_speed": {"every_ms": 50}}});
     let begun = Instant::now();
     let mut watch = Agent::start("watch", &request);
-    let told = next(&mut watch, "watching");
+    let told = watch.line_of("watching");
     let cpus = told["probes"]["machine_speed"]["cpus"].as_array().unwrap().clone();
     assert!(!cpus.is_empty(), "{told}");
     std::thread::sleep(Duration::from_secs(2));

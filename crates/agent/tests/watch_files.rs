@@ -25,15 +25,6 @@ fn use_files(folder: &Path) {
     }
 }
 
-fn next(agent: &mut Agent, event: &str) -> Value {
-    loop {
-        let line = agent.line();
-        if line["event"] == event {
-            return line;
-        }
-    }
-}
-
 #[test]
 fn what_a_process_does_to_a_folder_is_counted_in_one_class() {
     let (folder, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -43,7 +34,7 @@ fn what_a_process_does_to_a_folder_is_counted_in_one_class() {
     let target = json!({"kind": "files", "folder": folder.path(), "pid": std::process::id()});
     let probes = json!({"sync": {}, "syscalls": {"counted": "all"}, "page_cache": {"scratch": folder.path()}});
     let mut watch = Agent::start("watch", &json!({"out": out.path(), "target": target, "probes": probes}));
-    let watching = next(&mut watch, "watching");
+    let watching = watch.line_of("watching");
     for name in ["sync", "syscalls", "page_cache"] {
         assert_eq!(watching["probes"][name]["status"], "on", "{watching}");
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use support::Server;
-use support::live::{HEADLESS, MS, OPEN, Session, THINKS, backend, column, names, next, of, stop, sum, waits, watch};
+use support::live::{HEADLESS, MS, OPEN, Session, THINKS, backend, column, names, of, stop, sum, waits, watch};
 
 /// Sleeps, computes, waits for a lock that another holds; each for as long as the test.
 struct Stuck {
@@ -90,16 +90,16 @@ fn what_lasts_is_seen_while_it_lasts() {
     let out = tempfile::tempdir().unwrap();
     let began = Instant::now();
     let mut agent = watch(&server, out.path(), json!({}));
-    let first = next(&mut agent, "breakdown");
+    let first = agent.line_of("breakdown");
     // 0.8 s on a machine that does nothing else; what is asked is that nobody waits for something that never comes.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let stuck = Stuck::start(&server);
-    next(&mut agent, "breakdown");
+    agent.line_of("breakdown");
     let mut lines = vec![first];
     // The first of these has the begin of the statements in it.
-    lines.extend((0..4).map(|_| next(&mut agent, "breakdown")));
+    lines.extend((0..4).map(|_| agent.line_of("breakdown")));
     std::thread::sleep(Duration::from_millis(100));
-    lines.push(next(&mut agent, "breakdown"));
+    lines.push(agent.line_of("breakdown"));
     let all = stop(agent);
     let names = names(&all);
     lines[2..].iter().for_each(|line| stuck.judge(line, &names));
@@ -117,10 +117,10 @@ fn what_began_before_the_watch_is_seen_too() {
     let stuck = Stuck::start(&server);
     let out = tempfile::tempdir().unwrap();
     let mut agent = watch(&server, out.path(), json!({}));
-    let lines: Vec<Value> = (0..3).map(|_| next(&mut agent, "breakdown")).collect();
+    let lines: Vec<Value> = (0..3).map(|_| agent.line_of("breakdown")).collect();
     // The waiter gets its lock.
     server.sql(&format!("SELECT pg_terminate_backend({})", stuck.holder));
-    next(&mut agent, "breakdown");
+    agent.line_of("breakdown");
     let all = stop(agent);
     let names = names(&all);
     lines.iter().for_each(|line| stuck.judge(line, &names));
@@ -141,7 +141,7 @@ fn a_lock_wait_that_ends_has_its_holder() {
     server.sql("CREATE TABLE contended (a int)");
     let out = tempfile::tempdir().unwrap();
     let mut agent = watch(&server, out.path(), json!({}));
-    next(&mut agent, "watching");
+    agent.line_of("watching");
     let _holder = Session::start(&server, "holder", "BEGIN; LOCK TABLE contended; SELECT pg_sleep(1.2); COMMIT");
     let holder = backend(&server, "holder");
     let _waiter = Session::start(&server, "waiter", "SELECT count(*) FROM contended; SELECT pg_sleep(1)");
@@ -164,7 +164,7 @@ fn what_a_client_copies_in_is_one_transaction() {
     server.sql("CREATE TABLE copied (a int)");
     let out = tempfile::tempdir().unwrap();
     let mut agent = watch(&server, out.path(), json!({}));
-    next(&mut agent, "watching");
+    agent.line_of("watching");
     let slowly = "\\copy copied FROM PROGRAM 'for i in 1 2 3 4; do echo $i; sleep 0.3; done'";
     let _session = Session::start(&server, "copier", slowly);
     let copier = backend(&server, "copier") as i64;

@@ -8,7 +8,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use support::live::{OPEN, Session, THINKS, column, next, stop, watch};
+use support::live::{OPEN, Session, THINKS, column, stop, watch};
 use support::{Agent, Server, must};
 
 #[test]
@@ -18,7 +18,7 @@ fn short_transactions_are_counted_over_all_lines() {
     must("populate", &json!({"target": server.target(), "workload": bank}));
     let (out, of_load) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut agent = watch(&server, out.path(), json!({}));
-    next(&mut agent, "watching");
+    agent.line_of("watching");
     let load = json!({"target": server.target(), "workload": bank, "clients": 8, "out": of_load.path(), "mode": "extended",
         "stop": {"transactions": 3_001}});
     let summary = must("load", &load);
@@ -66,11 +66,11 @@ fn a_server_that_ends_is_told_of_and_the_watch_goes_on() {
     let is_client =
         |line: &Value| line["processes"].as_array().unwrap().iter().any(|process| process["what"].is_null());
     // Whoever looked whether the server had started may still be leaving.
-    let first = (0..20).map(|_| next(&mut agent, "breakdown")).find(|line| !is_client(line));
+    let first = (0..20).map(|_| agent.line_of("breakdown")).find(|line| !is_client(line));
     assert!(first.unwrap()["server_ended"].is_null());
     server.crash();
-    next(&mut agent, "breakdown");
-    let after = next(&mut agent, "breakdown");
+    agent.line_of("breakdown");
+    let after = agent.line_of("breakdown");
     assert_eq!((&after["server_ended"], &after["processes"]), (&json!(true), &json!([])));
     let lines = stop(agent);
     let said = &lines.last().unwrap()["probes"]["breakdown"]["server_ended_ns"];
@@ -83,7 +83,7 @@ fn within_a_budget_the_line_tells_how_much_was_watched() {
     let _thinker = Session::start(&server, "thinker", THINKS);
     let out = tempfile::tempdir().unwrap();
     let mut agent = watch(&server, out.path(), json!({"budget": 1e-7}));
-    let lines: Vec<Value> = (0..8).map(|_| next(&mut agent, "breakdown")).collect();
+    let lines: Vec<Value> = (0..8).map(|_| agent.line_of("breakdown")).collect();
     stop(agent);
     let of = |name: &str| lines.iter().map(|line| line[name].as_u64().unwrap()).collect::<Vec<_>>();
     let (lasted, watched) = (of("lasted_ns"), of("watched_ns"));
@@ -99,7 +99,7 @@ fn a_reader_that_is_slow_loses_nothing_but_lines() {
     must("populate", &json!({"target": server.target(), "workload": bank}));
     let probes = json!({"breakdown": {"data_directory": server.data(), "live": true}});
     let mut agent = Agent::start("watch", &json!({"out": out.path(), "interval_ms": 10, "probes": probes}));
-    next(&mut agent, "watching");
+    agent.line_of("watching");
     // Nobody reads meanwhile, and a pipe holds some lines only.
     let load = json!({"target": server.target(), "workload": bank, "clients": 200, "out": of_load.path(),
         "stop": {"seconds": 3}, "schedule": {"kind": "constant", "rate": 2_000}});

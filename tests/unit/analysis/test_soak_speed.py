@@ -72,6 +72,16 @@ def test_a_machine_that_grew_slower_excuses_no_drift() -> None:
     assert (found["verdict"], found["told"]) == ("lower", "as measured")
 
 
+def test_steps_through_memory_on_pages_of_two_sizes_are_not_compared() -> None:
+    """An agent that finds no huge pages steps more slowly, and the machine is as it was."""
+    memory, noise = wandering(6)
+    logs, pages = noise - LOSES * memory, np.where(np.arange(COUNT) % 2, 4096, 2 << 20)
+    speeds = [one | {"memory_page_bytes": float(size)} for one, size in zip(beats(memory), pages, strict=True)]
+    assert judge_rounds(list(np.exp(logs)), (), speeds) == judge_rounds(list(np.exp(logs)))
+    alike = [one | {"memory_page_bytes": 4096.0} for one in beats(memory)]
+    assert judge_rounds(list(np.exp(logs)), (), alike) == judge_rounds(list(np.exp(logs)), (), beats(memory))
+
+
 def test_speeds_that_explain_nothing_change_nothing() -> None:
     memory, noise = wandering(4)
     alone = judge_rounds(list(np.exp(noise)))
@@ -105,6 +115,8 @@ def test_the_probe_s_sums_are_read_between_the_ends_of_a_round(tmp_path: Path) -
     first, second = _WORLD["write"](tmp_path, world).trials[0].rounds
     assert speed_of(first.measure) == pytest.approx({"multiply_ns": 42e3, "add_ns": 63e3, "memory_ns": 315e3})
     assert speed_of(second.measure) == pytest.approx({"multiply_ns": 42e3, "add_ns": 63e3, "memory_ns": 630e3})
+    first.measure.probes["machine_speed"] = {"memory_page_bytes": 2 << 20}
+    assert speed_of(first.measure)["memory_page_bytes"] == 2 << 20
     (first.measure.path / "machine_speed.npy").unlink()
     assert speed_of(first.measure) is None
 

@@ -51,16 +51,6 @@ pub(crate) fn watch(server: &Server, out: &Path, more: Value) -> Agent {
     Agent::start("watch", &json!({"out": out, "interval_ms": 500, "probes": {"breakdown": breakdown}}))
 }
 
-/// Waits for a line of an event.
-pub(crate) fn next(agent: &mut Agent, event: &str) -> Value {
-    loop {
-        let line = agent.line();
-        if line["event"] == event {
-            return line;
-        }
-    }
-}
-
 pub(crate) fn of(line: &Value, pid: u64) -> &Value {
     let found = line["processes"].as_array().unwrap().iter().find(|process| process["pid"] == pid);
     found.unwrap_or_else(|| panic!("no process {pid} in {line}"))

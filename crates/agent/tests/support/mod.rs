@@ -220,6 +220,16 @@ impl Agent {
         value
     }
 
+    /// Waits for the next line of an event.
+    pub(crate) fn line_of(&mut self, event: &str) -> Value {
+        loop {
+            let line = self.line();
+            if line["event"] == event {
+                return line;
+            }
+        }
+    }
+
     pub(crate) fn tell(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }

@@ -4,12 +4,11 @@
 
 use crate::bpf::{Functions, file_system_of};
 use crate::file_waits::places::{number, on_nfs};
-use crate::{Refusal, postgres};
+use crate::{Refusal, nfs_calls, postgres};
 use std::path::Path;
 
 /// Reading, writing, committing, attributes, and another call.
 const CAUSES: [u32; 5] = [3, 4, 5, 6, 7];
-const KINDS: [&str; 2] = ["nfs", "nfs4"];
 /// What is absent where it cannot be told.
 pub(super) const PARTS: &str = "nfs";
 
@@ -21,7 +20,7 @@ fn tells(function: &str) -> Option<u32> {
 fn is_on_nfs(data_directory: &Path) -> bool {
     let Ok(files) = postgres::files(data_directory) else { return false };
     let mut kinds = files.trees.iter().filter_map(|tree| file_system_of(&tree.path).ok());
-    kinds.any(|found| KINDS.contains(&found.file_system.shown.kind.as_str()))
+    kinds.any(|found| nfs_calls::KINDS.contains(&found.file_system.shown.kind.as_str()))
 }
 
 /// Where the kernel's functions are that tell it, for the cluster in `data_directory`; None if nothing of it is on NFS.

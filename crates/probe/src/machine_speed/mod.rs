@@ -8,6 +8,7 @@
 
 mod beat;
 mod chain;
+mod pages;
 mod pieces;
 mod self_test;
 mod totals;
@@ -32,6 +33,7 @@ pub struct MachineSpeed {
     every: Duration,
     threads: Vec<Beating>,
     memory_bytes: usize,
+    memory_page_bytes: usize,
     checks: Vec<Check>,
     absent: BTreeMap<String, String>,
     /// When the segment began, and what the threads had done before.
@@ -75,7 +77,8 @@ impl MachineSpeed {
             let remedy = "allow the agent sched_setaffinity, which a container's filter of system calls may refuse";
             return Err(Refusal::with_remedy(format!("no CPU to watch: {reason}"), remedy));
         }
-        Ok(Self { every, threads, memory_bytes: chain.bytes(), checks, absent, began: None })
+        let (memory_bytes, memory_page_bytes) = (chain.bytes(), chain.page_bytes());
+        Ok(Self { every, threads, memory_bytes, memory_page_bytes, checks, absent, began: None })
     }
 
     fn whole(&mut self) -> Totals {
@@ -121,6 +124,7 @@ impl Probe for MachineSpeed {
             additions: ADDITIONS,
             memory_steps: MEMORY_STEPS,
             memory_bytes: self.memory_bytes as u64,
+            memory_page_bytes: self.memory_page_bytes as u64,
             missed: now.missed - before.missed,
             checks: self.checks.clone(),
             cost: self.cost(&now),

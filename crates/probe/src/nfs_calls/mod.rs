@@ -23,6 +23,8 @@ pub use recorder::{CallsRecorder, RecordedCalls};
 use crate::folders::Files;
 use crate::{Probe, Refusal};
 use capture::{Capture, Captured};
+#[cfg(feature = "bpf")]
+pub(crate) use mounts::KINDS;
 use mounts::Mount;
 use plimsoll_nfs::{Decoder, FileClass};
 use plimsoll_record::{Check, NfsCallsReport, NfsMount, ProbeReport, ProbeStatus};

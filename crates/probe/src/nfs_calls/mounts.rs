@@ -6,6 +6,8 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+/// The kernel's names of its file systems of NFS.
+pub(crate) const KINDS: [&str; 2] = ["nfs", "nfs4"];
 const PORT: u16 = 2049;
 
 /// A mount of NFS.
@@ -34,7 +36,7 @@ fn mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let own: Vec<&str> = left.split(' ').collect();
     let [kind, source, options] = right.splitn(3, ' ').collect::<Vec<_>>().try_into().ok()?;
-    if !matches!(kind, "nfs" | "nfs4") {
+    if !KINDS.contains(&kind) {
         return None;
     }
     let value = |name: &str| options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='));

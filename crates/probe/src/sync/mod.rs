@@ -7,6 +7,7 @@ mod totals;
 
 use crate::bpf::{CostMeter, Functions, Kernel, Programs, Wanted, WatchedFileSystem, summed};
 use crate::folders::{self, Known};
+use crate::nfs_calls;
 use crate::subject::Subject;
 use crate::{Probe, Refusal};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, RingBufferBuilder};
@@ -29,7 +30,6 @@ const LOST_EVENTS: &str = "events";
 /// File systems that tell when they write pages and when a commit of their journal has ended.
 const TELLING: &str = "ext4";
 /// NFS has no tracepoint in the kernel itself but that of each page that is handed over; its waits are told by the stacks that they are in.
-const BY_STACK: [&str; 2] = ["nfs", "nfs4"];
 const PAGE_OF_NFS: (&str, &str) = ("on_page_of_nfs", "wbc_writepage");
 const DEVICES: usize = 8;
 
@@ -142,7 +142,7 @@ fn by_stack(kernel: &Kernel, file_systems: &[WatchedFileSystem]) -> Option<Resul
 }
 
 fn is_by_stack(one: &WatchedFileSystem) -> bool {
-    BY_STACK.contains(&one.shown.kind.as_str())
+    nfs_calls::KINDS.contains(&one.shown.kind.as_str())
 }
 
 /// `enum tells`.

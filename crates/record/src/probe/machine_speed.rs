@@ -22,6 +22,8 @@ pub struct MachineSpeedReport {
     pub memory_steps: u32,
     /// The buffer's size.
     pub memory_bytes: u64,
+    /// Of each page that the buffer lies on: what a step takes depends on it.
+    pub memory_page_bytes: u64,
     /// Beats of the segment that were due and are not in the series: their thread came too late, or was not on its CPU.
     pub missed: u64,
     /// Known stimuli and what was found of them.

@@ -27,7 +27,11 @@ SERIES: Final = "machine_speed"
 ROUNDS_MIN: Final = 12  # three speeds, a level and a line take five figures: of fewer rounds too few are left
 MOVED_MIN: Final = 0.001  # a speed that scatters by less explains nothing that anybody would see
 
-# What a beat of each piece took in a round, in ns; None where it was not watched.
+# By kind of page that it stood on, steps through memory take another time: they compare on pages of one size alone.
+ON_PAGES, PAGES = "memory_ns", "memory_page_bytes"
+
+# What a beat of each piece took in a round, in ns, and the bytes of a page where they are known; None where it was not
+# watched.
 Speed = dict[str, float] | None
 
 
@@ -43,7 +47,9 @@ def speed_of(segment: Segment) -> Speed:
             grown[name] += int(rows[name][-1]) - int(rows[name][0])
     if grown["beats"] <= 0 or any(grown[name] <= 0 for name in PIECES):
         return None
-    return {name: grown[name] / grown["beats"] for name in PIECES}
+    pages = (segment.probes.get(SERIES) or {}).get(PAGES)
+    known = {} if pages is None else {PAGES: float(pages)}
+    return {name: grown[name] / grown["beats"] for name in PIECES} | known
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,9 @@ def _columns(speeds: Sequence[Speed]) -> list[np.ndarray]:
     known = [one for one in speeds if one is not None]
     if len(known) < len(speeds) or not known:
         return []
-    logs = np.log([[one[piece] for piece in PIECES] for one in known])
+    compare = len({one.get(PAGES) for one in known}) == 1
+    pieces = [piece for piece in PIECES if compare or piece != ON_PAGES]
+    logs = np.log([[one[piece] for piece in pieces] for one in known])
     apart = logs - logs.mean(0)
     _, _, directions = np.linalg.svd(apart, full_matrices=False)
     each = apart @ directions.T
