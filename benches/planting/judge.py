@@ -55,7 +55,7 @@ def alarms(verdict: Json) -> list[str]:
     drift = found["drift"]
     said = [] if drift["verdict"].startswith("no drift larger than") else [sentences.drift_words(found)]
     said += [sentences.step_words(one, found) for one in drift["steps"]]
-    said += [sentences.inside_words(one, found) for one in found["inside"]]
+    said += [sentences.inside_words(one, found) for one in found["inside"] if not one["by_machine"]]
     said += [f"crash: {sentences.crash_words(one)}" for one in found["crashes"]]
     said += [f"interrupted: {sentences.interruption_words(one)}" for one in found["interruptions"]]
     said += [f"the disk of the record was full at {sentences.when(one['epoch_ns'])}" for one in found["full"]]

@@ -195,6 +195,7 @@ class Probe(TypedDict, total=False):
     additions: int
     memory_steps: int
     memory_bytes: int
+    memory_page_bytes: int
     missed: int
 
 

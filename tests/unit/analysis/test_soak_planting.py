@@ -229,6 +229,25 @@ def test_two_faults_are_not_told_by_one_record() -> None:
     assert [row.is_told for row in judged(twice, told())] == [True, False] * 3
 
 
+def inside(*, by_machine: bool) -> Json:
+    """A change inside a round."""
+    equal = share(0.01 if by_machine else 0.09)
+    return {
+        "round": 5,
+        "after_s": 9.0,
+        "size": share(0.1),
+        "chance": 0.0,
+        "at_equal_speed": equal,
+        "by_machine": by_machine,
+    }
+
+
+def test_what_the_machine_did_inside_a_round_is_no_alarm() -> None:
+    verdict = copy.deepcopy(calm())
+    verdict["soak"]["inside"].append(inside(by_machine=True))
+    assert alarms(verdict) == []
+
+
 def test_a_calm_soak_has_no_alarm_and_each_of_its_alarms_is_one() -> None:
     assert alarms(calm()) == []
     assert len(alarms(told())) == 1 + 2 + 4 + 1 + 1  # its drift, crashes, interruptions, the log, what grows
@@ -237,7 +256,7 @@ def test_a_calm_soak_has_no_alarm_and_each_of_its_alarms_is_one() -> None:
         (
             lambda soak, _: soak["drift"].update(verdict="cannot tell"),
             lambda soak, _: soak["drift"]["steps"].append({"round": 5, "size": share(0.05), "chance": 0.0}),
-            lambda soak, _: soak["inside"].append({"round": 5, "after_s": 9.0, "size": share(0.1), "chance": 0.0}),
+            lambda soak, _: soak["inside"].append(inside(by_machine=False)),
             lambda soak, _: soak["full"].append({"epoch_ns": at(1), "freed_bytes": 1}),
             lambda _, kernel: kernel["growth"].append(growth("slab dentry")),
             lambda _, kernel: kernel["refused"].append("may not be read"),

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from plimsoll.analysis import analyse
+from plimsoll.analysis.soak.inside import changes
 from plimsoll.analysis.soak.rounds import judge_rounds
-from plimsoll.analysis.soak.speed import PIECES, ROUNDS_MIN, speed_of
+from plimsoll.analysis.soak.speed import PIECES, ROUNDS_MIN, speed_of, speeds_of_parts
 from plimsoll.report import write_report
 from plimsoll.words.soak import sentences
 
@@ -119,6 +120,57 @@ def test_the_probe_s_sums_are_read_between_the_ends_of_a_round(tmp_path: Path) -
     assert speed_of(first.measure)["memory_page_bytes"] == 2 << 20
     (first.measure.path / "machine_speed.npy").unlink()
     assert speed_of(first.measure) is None
+
+
+def inside_of(seed: int, *, goes_by: float) -> tuple[dict[int, tuple[float, np.ndarray]], dict[int, np.ndarray]]:
+    """12 rounds of 60 parts whose machine wanders: in the fifth memory takes a tenth more from the 30th part on, and in
+    the eighth the load does a tenth less whatever the machine does."""
+    random = np.random.default_rng(seed)
+    rounds, speeds = {}, {}
+    for number in range(1, 13):
+        of_parts = np.log([47e3, 63e3, 390e3]) + 0.02 * random.standard_normal((60, 3))
+        of_parts[30:, 2] += 0.10 if number == 5 else 0.0
+        logs = math.log(5000) - goes_by * (of_parts[:, 2] - math.log(390e3)) + 0.01 * random.standard_normal(60)
+        logs[30:] -= 0.10 if number == 8 else 0.0
+        rounds[number], speeds[number] = (10.0, np.exp(logs)), of_parts
+    return rounds, speeds
+
+
+def test_a_change_inside_a_round_that_the_machine_made_is_known_from_one_of_the_load() -> None:
+    rounds, speeds = inside_of(8, goes_by=1.5)
+    found = {one["round"]: one for one in changes(rounds, speeds)}
+    assert set(found) == {5, 8} and (found[5]["by_machine"], found[8]["by_machine"]) == (True, False)
+    assert found[5]["size"]["high"] < -0.08 and abs(found[5]["at_equal_speed"]["value"]) < 0.02
+    equal = found[8]["at_equal_speed"]
+    assert equal["low"] < math.expm1(-0.10) < equal["high"] < -0.05
+    alone = {one["round"]: one for one in changes(rounds)}
+    assert {number: one["size"] for number, one in alone.items()} == {n: one["size"] for n, one in found.items()}
+    assert all(one["at_equal_speed"] is None and not one["by_machine"] for one in alone.values())
+
+
+def test_a_machine_that_a_load_does_not_go_by_excuses_no_change_inside_a_round() -> None:
+    rounds, speeds = inside_of(9, goes_by=0.0)
+    (one,) = changes(rounds, speeds)
+    assert (one["round"], one["at_equal_speed"], one["by_machine"]) == (8, None, False)
+
+
+def test_the_speed_of_parts_is_that_of_the_beats_in_them(tmp_path: Path) -> None:
+    run = _WORLD["write"](tmp_path, World([100.0] * 2, speeds=[(42_000, 63_000, 315_000)] * 2))
+    segment = run.trials[0].rounds[0].measure
+    (world_s,) = {World([100.0]).seconds}
+    halves = np.zeros(6, np.load(segment.path / "machine_speed.npy").dtype)
+    began = segment.told["started_ns"]
+    halves["t_ns"] = began + np.repeat([0, world_s // 2, world_s], 2) * 10**9
+    halves["cpu"], halves["beats"] = [0, 1] * 3, np.repeat([5, 105, 205], 2)
+    for name, first, then in (("multiply_ns", 40, 40), ("add_ns", 60, 90), ("memory_ns", 300, 600)):
+        halves[name] = 7 + np.repeat([0, 100 * first, 100 * (first + then)], 2)
+    np.save(segment.path / "machine_speed.npy", halves)
+    segment = run.trials[0].rounds[0].measure
+    found = speeds_of_parts(segment, world_s / 2, 2)
+    assert np.exp(found) == pytest.approx(np.array([[40, 60, 300], [40, 90, 600]]))
+    assert speeds_of_parts(segment, world_s / 8, 8) is None, "three samples tell nothing of eight parts"
+    (segment.path / "machine_speed.npy").unlink()
+    assert speeds_of_parts(run.trials[0].rounds[0].measure, world_s / 2, 2) is None
 
 
 def test_the_page_and_the_sentences_say_what_the_machine_did(tmp_path: Path) -> None:

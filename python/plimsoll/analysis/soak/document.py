@@ -41,6 +41,8 @@ class FoundInside(TypedDict):
     after_s: float
     size: Share
     chance: float
+    at_equal_speed: Share | None  # None where the machine's speeds are not known, or explain nothing inside rounds
+    by_machine: bool  # what is left of it at equal speed would be no reason to look
 
 
 class AtEqualSpeed(TypedDict):

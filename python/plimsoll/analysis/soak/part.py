@@ -30,7 +30,7 @@ from plimsoll.analysis.soak.growth import GROWS, SETTLES, Watched, judge_growth
 from plimsoll.analysis.soak.inside import changes, parts_of
 from plimsoll.analysis.soak.kind import KIND
 from plimsoll.analysis.soak.rounds import judge_rounds
-from plimsoll.analysis.soak.speed import speed_of
+from plimsoll.analysis.soak.speed import speed_of, speeds_of_parts
 from plimsoll.experiment import size
 from plimsoll.experiment.soaking import Soak
 from plimsoll.record import Run, Trial
@@ -97,6 +97,7 @@ def soak_of(run: Run, metric: str) -> SoakOfRun | None:
 def inside_rounds(rounds: Sequence[Round]) -> list[FoundInside]:
     """Changes inside rounds; of one in which the server crashed that is told already."""
     found: dict[int, tuple[float, np.ndarray]] = {}
+    speeds: dict[int, np.ndarray] = {}
     for one in rounds:
         measured, step_s = one.measure, 1
         table = measured.latency_seconds
@@ -107,7 +108,9 @@ def inside_rounds(rounds: Sequence[Round]) -> list[FoundInside]:
             continue
         if (parts := parts_of(table, (ended - began) / _SECONDS_NS, step_s)) is not None:
             found[one.place] = parts
-    return changes(found)
+            if (of_parts := speeds_of_parts(measured, parts[0], len(parts[1]))) is not None:
+                speeds[one.place] = of_parts
+    return changes(found, speeds)
 
 
 def _crash(one: Json) -> Crash:

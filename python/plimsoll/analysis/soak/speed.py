@@ -28,7 +28,8 @@ ROUNDS_MIN: Final = 12  # three speeds, a level and a line take five figures: of
 MOVED_MIN: Final = 0.001  # a speed that scatters by less explains nothing that anybody would see
 
 # By kind of page that it stood on, steps through memory take another time: they compare on pages of one size alone.
-ON_PAGES, PAGES = "memory_ns", "memory_page_bytes"
+ON_PAGES: Final = "memory_ns"
+PAGES: Final = "memory_page_bytes"
 
 # What a beat of each piece took in a round, in ns, and the bytes of a page where they are known; None where it was not
 # watched.
@@ -50,6 +51,25 @@ def speed_of(segment: Segment) -> Speed:
     pages = (segment.probes.get(SERIES) or {}).get(PAGES)
     known = {} if pages is None else {PAGES: float(pages)}
     return {name: grown[name] / grown["beats"] for name in PIECES} | known
+
+
+def speeds_of_parts(segment: Segment, part_s: float, count: int) -> np.ndarray | None:
+    """[part, piece]: the logarithm of what a beat took in each of so many equal parts from the segment's begin, over
+    all CPUs; None where it was not watched, or not as finely."""
+    table: Any = segment.series(SERIES)
+    began = segment.told.get("started_ns")
+    if table is None or began is None or count < 1:
+        return None
+    edges = began + np.arange(count + 1) * round(part_s * 1e9)
+    sums = np.zeros((count + 1, 1 + len(PIECES)))
+    for cpu in np.unique(table["cpu"]):
+        rows = table[table["cpu"] == cpu]
+        if len(rows) < count:
+            return None
+        for place, name in enumerate(("beats", *PIECES)):
+            sums[:, place] += np.interp(edges, rows["t_ns"], (rows[name] - rows[name][0]).astype(float))
+    grown = np.diff(sums, axis=0)
+    return None if np.any(grown <= 0) else np.log(grown[:, 1:] / grown[:, :1])
 
 
 @dataclass(frozen=True)

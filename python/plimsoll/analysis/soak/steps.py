@@ -48,6 +48,11 @@ def steps(values: np.ndarray, confidence: float, level: float = LEVEL) -> list[S
     ]
 
 
+def sizes(values: np.ndarray, places: list[int], confidence: float) -> list[tuple[float, float, float]]:
+    """Value, low and high of the changes before these places, of values whose places were found in others."""
+    return [(one.value, *one.interval(confidence)) for one in _tested(values, places)]
+
+
 def _found(values: np.ndarray, level: float) -> list[int]:
     """Places of steps, found one after the other: in each part that is left the one that divides it best."""
     places: list[int] = []

@@ -109,7 +109,9 @@ def inside_words(change: FoundInside, found: SoakOfRun, work: str = TRANSACTION)
     """A change for good inside a round, and when; of what was done, whatever the rounds are judged by."""
     began = next((one["began_epoch_ns"] for one in found["each"] if one["round"] == change["round"]), None)
     at = None if began is None else began + round(change["after_s"] * 1e9)
-    return f"{work}s done changed inside round {change['round']} ({when(at)}): {share_words(change['size'])}"
+    equal = change.get("at_equal_speed")  # not in verdicts of before there was one
+    left = "" if equal is None else f"; at equal speed of the machine {share_words(equal)}"
+    return f"{work}s done changed inside round {change['round']} ({when(at)}): {share_words(change['size'])}{left}"
 
 
 def crash_words(crash: Crash) -> str:
@@ -134,7 +136,8 @@ def _leads(verdict: Json) -> list[str]:
     if found is None:
         return []
     steps = [step_words(step, found) for step in found["drift"]["steps"]]
-    steps += [inside_words(change, found, unit_of_work(verdict)) for change in found["inside"]]
+    inside = [change for change in found["inside"] if not change.get("by_machine")]
+    steps += [inside_words(change, found, unit_of_work(verdict)) for change in inside]
     return [drift_words(found), *([] if (by := machine_words(found)) is None else [by]), *_shortened(steps)]
 
 
