@@ -5,7 +5,7 @@
 mod support;
 
 use plimsoll_record::Table;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 use support::Agent;
 
