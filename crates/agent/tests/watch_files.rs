@@ -5,7 +5,7 @@
 
 mod support;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
