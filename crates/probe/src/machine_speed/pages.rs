@@ -2,7 +2,7 @@
 //!
 //! The fact that constrains it: on pages of the usual size a step takes as long as their places in physical memory make it, since
 //! the tables that lead there have to be fetched, too. Buffers of one agent after another differed by up to 30 % beside the same
-//! load, each for as long as it lived. On huge pages there is hardly a table, and they differ by 2 %.
+//! load, each for as long as it lived. On huge pages there is hardly a table, and they differed by 4 %.
 
 use std::fs;
 use std::mem::size_of_val;
