@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_cpu_that_is_not_there_is_refused() {
         let times = Times { first: Instant::now(), every: Duration::from_secs(1) };
-        let beating = Beating::start(CpuSet::MAX_CPU - 1, times, Arc::new(Chain::of(4096)), 0).unwrap();
+        let beating = Beating::start(CpuSet::MAX_CPU - 1, times, Arc::new(Chain::of(4096).unwrap()), 0).unwrap();
         assert!(beating.is_pinned().is_err());
     }
 }

@@ -54,7 +54,9 @@ impl MachineSpeed {
     pub fn start(every: Duration) -> Result<Self, Refusal> {
         let cpus = beat::cpus().map_err(|error| Refusal::from(format!("the CPUs of this process: {error}")))?;
         let cpus = spread(&cpus, CPUS_MAX);
-        let chain = Arc::new(Chain::of(MEMORY_BYTES));
+        let chain =
+            Chain::of(MEMORY_BYTES).map_err(|error| Refusal::from(format!("memory for its buffer: {error}")))?;
+        let chain = Arc::new(chain);
         let checks = self_test::run(&chain)?;
         let (begin, count) = (Instant::now(), cpus.len() as u32);
         let mut threads = Vec::new();

@@ -4,8 +4,11 @@
 //! the tables that lead there have to be fetched, too. Buffers of one agent after another differed by up to 30 % beside the same
 //! load, each for as long as it lived. On huge pages there is hardly a table, and they differed by 4 %.
 
-use std::fs;
-use std::mem::size_of_val;
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::{fs, slice};
 
 /// What a buffer is to be backed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,31 +24,93 @@ pub(super) fn huge_page_bytes() -> Option<usize> {
     fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?.trim().parse().ok()
 }
 
-/// Asks for it, of whole pages that are not written yet. A kernel without huge pages refuses, and backs nothing with them.
-pub(super) fn ask<T>(room: &mut [T], backing: Backing) {
-    advise(room, if backing == Backing::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+/// Memory of whole pages of one kind, zero at first. Its mapping is its own: memory that an allocator gives may be some that had
+/// other pages, which no advice takes back, and may share the pages at its ends.
+#[derive(Debug)]
+pub(super) struct Room {
+    start: NonNull<c_void>,
+    mapped: usize,
+    /// Before and after it are bytes that nobody asks for, or the kernel might make one mapping of it and a neighbour.
+    before: usize,
+    bytes: usize,
 }
 
-/// Has the kernel move what is written of these pages to huge ones now, also where it does so for nobody by itself (Linux 6.1).
-pub(super) fn collapse<T>(written: &mut [T]) {
-    advise(written, libc::MADV_COLLAPSE);
-}
-
+// SAFETY: the memory is the process's, and lent as what it holds alone, by the usual rules.
 #[allow(unsafe_code)]
-fn advise<T>(memory: &mut [T], advice: libc::c_int) {
-    if !memory.is_empty() {
-        // SAFETY: these bytes are the caller's alone, and none of the advices changes what is in them. Whether one was followed
-        // is asked for afterwards, since not all that are refused are.
-        let _ = unsafe { libc::madvise(memory.as_mut_ptr().cast(), size_of_val(memory), advice) };
+unsafe impl Send for Room {}
+// SAFETY: who has it shared can only read.
+#[allow(unsafe_code)]
+unsafe impl Sync for Room {}
+
+impl Room {
+    /// For so many bytes, of pages of `page_bytes`. A kernel without huge pages refuses what is asked for, and backs nothing with
+    /// them.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    #[allow(unsafe_code)]
+    pub(super) fn of(bytes: usize, page_bytes: usize, backing: Backing) -> Result<Self, Errno> {
+        let bytes = bytes.next_multiple_of(page_bytes);
+        let mapped = bytes + 2 * page_bytes;
+        // SAFETY: the kernel chooses where, so nothing else of the process is there.
+        let start =
+            unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
+        let start = NonNull::new(start).ok_or(Errno::NOMEM)?;
+        let before = page_bytes - start.addr().get() % page_bytes;
+        let room = Self { start, mapped, before, bytes };
+        room.advise(if backing == Backing::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+        Ok(room)
+    }
+
+    /// Has the kernel move what is written of it to huge pages now, also where it does so for nobody by itself (Linux 6.1).
+    pub(super) fn collapse(&self) {
+        self.advise(libc::MADV_COLLAPSE);
+    }
+
+    #[allow(unsafe_code)]
+    fn advise(&self, advice: libc::c_int) {
+        // SAFETY: these bytes are this mapping's, and none of the advices changes what is in them. Whether one was followed is
+        // asked for afterwards, since not all that are refused are.
+        let _ = unsafe { libc::madvise(self.begin().cast(), self.bytes, advice) };
+    }
+
+    #[allow(unsafe_code)]
+    fn begin(&self) -> *mut u32 {
+        // SAFETY: `before` is within the mapping. It is a multiple of a page's bytes away from address 0, and so aligned.
+        unsafe { self.start.as_ptr().byte_add(self.before) }.cast()
+    }
+
+    pub(super) fn words(&self) -> &[u32] {
+        #[allow(unsafe_code)]
+        // SAFETY: so many bytes from there on are mapped, and any bytes are numbers.
+        unsafe {
+            slice::from_raw_parts(self.begin(), self.bytes / size_of::<u32>())
+        }
+    }
+
+    pub(super) fn words_mut(&mut self) -> &mut [u32] {
+        #[allow(unsafe_code)]
+        // SAFETY: as above, and nobody else has them.
+        unsafe {
+            slice::from_raw_parts_mut(self.begin(), self.bytes / size_of::<u32>())
+        }
+    }
+
+    /// Bytes of it which are in huge pages; None where the kernel does not say.
+    pub(super) fn huge_bytes(&self) -> Option<usize> {
+        huge_in(&fs::read_to_string("/proc/self/smaps").ok()?, self.begin().addr())
     }
 }
 
-/// Bytes of the mapping that holds this memory which are in huge pages; None where the kernel does not say.
-pub(super) fn huge_bytes<T>(memory: &[T]) -> Option<usize> {
-    huge_in(&fs::read_to_string("/proc/self/smaps").ok()?, memory.as_ptr().addr())
+impl Drop for Room {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this room's, and what was lent of it has been given back.
+        let _ = unsafe { munmap(self.start.as_ptr(), self.mapped) };
+    }
 }
 
-/// Of a text of smaps (proc_pid_smaps(5)).
+/// Of the mapping that holds this address, from a text of smaps (proc_pid_smaps(5)).
 fn huge_in(smaps: &str, address: usize) -> Option<usize> {
     let mut lines = smaps.lines();
     lines.find(|line| holds(line, address) == Some(true))?;

@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn steps_within_the_first_cache_are_several_times_cheaper() {
         let least = |bytes: usize| {
-            let (chain, mut at) = (Chain::of(bytes), 0);
+            let (chain, mut at) = (Chain::of(bytes).unwrap(), 0);
             // The least of many is of a time in which nothing else was on the core.
             (0..200).map(|_| timed(|| step(&chain, &mut at, MEMORY_STEPS))).min().unwrap()
         };
