@@ -270,8 +270,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="everything, on standard output")
     options = parser.parse_args(argv)
     options.clients = options.clients or list(CLIENTS)
-    if options.pairs < 3 or not 1 <= options.seconds <= SECONDS_MAX:
-        parser.error(f"--pairs must be at least 3, --seconds from 1 to {SECONDS_MAX}: beyond it dbench warms up")
+    if options.pairs < 3 or not 2 <= options.seconds <= SECONDS_MAX:
+        reason = "dbench tells no rate of a first second, and beyond these it warms up"
+        parser.error(f"--pairs must be at least 3, --seconds from 2 to {SECONDS_MAX}: {reason}")
     for folder in options.folder or []:
         if not folder.is_dir():
             parser.error(f"--folder {folder}: no folder")

@@ -22,6 +22,7 @@ from plimsoll.report.section import Page, Section
 from plimsoll.report.sections import CLOSING, SECTIONS
 from plimsoll.words.first_screen import first_screen
 from plimsoll.words.said import FirstScreen
+from plimsoll.words.soak.sentences import soak_of
 from plimsoll.words.verdict import trials_begun
 
 Json = dict[str, Any]
@@ -59,11 +60,19 @@ def _facts(run: Run, verdict: Json) -> list[tuple[str, str]]:
         ("run", str(data.get("id") or run.path.name)),
         ("experiment", str(data.get("experiment") or "")),
         ("began", tables.when(data.get("started_epoch_ns"))),
-        ("blocks", str(verdict["blocks"])),
-        ("trials", f"{trials_begun(verdict)}, {len(verdict['exclusions'])} excluded"),
+        *_how_much(verdict),
         ("seed", str(data.get("seed"))),
         ("plimsoll", f"{plimsoll.get('version', '?')} ({plimsoll.get('commit') or 'no commit'})"),
     ]
+
+
+def _how_much(verdict: Json) -> list[tuple[str, str]]:
+    """Blocks and trials; of a soak, which is one of each, its rounds."""
+    soak = soak_of(verdict)
+    if soak is not None:
+        return [("rounds", str(len(soak["each"])))]
+    excluded = len(verdict["exclusions"])
+    return [("blocks", str(verdict["blocks"])), ("trials", f"{trials_begun(verdict)}, {excluded} excluded")]
 
 
 def _drawn(page: Page, sections: tuple[Section, ...]) -> Drawn:

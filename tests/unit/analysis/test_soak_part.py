@@ -91,8 +91,10 @@ def test_what_happened_is_told_with_its_time(tmp_path: Path) -> None:
         f"{event}: WARNING, 5.0 s into trial 1 (round-0003): WARNING: at f",
         "PANIC",
         "The rounds of the soak",
+        f"<dt>rounds</dt><dd>{len(low)}</dd>",
     ):
         assert text in page, text
+    assert "<dt>trials</dt>" not in page
     assert any("the server crashed" in line for line in terminal_lines(verdict, "page", "", 200))
 
 

@@ -1,6 +1,6 @@
 """Was the load generator the limit, and what could its share of the cores explain?
 
-The generator was saturated when its threads had no time left, or when transactions started late by a share of their own
+The generator was saturated when its threads had no time left, or when operations started late by a share of their own
 latency that matters although a connection was free: then the figures describe the generator and no verdict is drawn.
 Late because every connection was busy is the system under test, and belongs to the latency. On cores shared with the
 server the generator's time is taken from the server; what that alone could explain is stated beside the verdict.
@@ -90,7 +90,7 @@ def _judge_open(trial: Trial, entry: Generator, host_busy: float | None) -> None
     if own is not None:
         entry["own_lag_share"], entry["own_lag_ns_mean"] = own.share, own.mean_ns
         if own.share >= LAG_SHARE_MAX:
-            words = f"transactions started late by {own.share:.0%} of their mean latency while a connection was free"
+            words = f"operations started late by {own.share:.0%} of their mean latency while a connection was free"
             full = entry["shares_cores"] is not False and host_busy is not None and host_busy >= HOST_BUSY
             if own.mean_ns < OWN_LAG_NS_MIN:
                 entry["notes"].append(WAKING)
