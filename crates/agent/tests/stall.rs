@@ -124,8 +124,8 @@ fn lines_of(text: &str) -> Vec<String> {
 /// client, number, latency in microseconds, script, and when it ended: whole seconds and microseconds.
 fn logged(line: &str) -> (f64, f64) {
     let fields: Vec<f64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
-    // Whole hours are left out, that microseconds are not lost in the last bits.
-    let end = fields[4] % 3_600.0 + fields[5] / 1e6;
+    // Since 1970, which leaves a quarter of a microsecond as the last bit; a time of the hour would begin anew within a run.
+    let end = fields[4] + fields[5] / 1e6;
     (end - fields[2] / 1e6, end)
 }
 
