@@ -6,6 +6,7 @@ tmpfs has no name (memfd_create), and only processes of the soak's own state fol
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -88,7 +89,8 @@ class GrowingLoad:
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
         except PermissionError:  # a control group without a budget of real time
-            os.setpriority(os.PRIO_PROCESS, 0, -20)
+            with contextlib.suppress(PermissionError):  # nor root: what it takes is told in any case
+                os.setpriority(os.PRIO_PROCESS, 0, -20)
         due = time.monotonic()
         while True:
             due += TURN_S

@@ -316,7 +316,6 @@ def test_a_backend_is_told_by_its_title(title: str, is_one: bool) -> None:
     assert bool(CLIENT.match(title)) is is_one
 
 
-@pytest.mark.skipif(not may_be_first(), reason="no real-time priority here: it takes root, and a budget in the group")
 def test_a_load_takes_its_share_beside_others_of_another_session() -> None:
     """Autogroups share CPUs by session, whatever nice value a process has: such a load got 0.2 and asked for 0.5."""
     burn = "import time\nbegan = time.monotonic()\nwhile time.monotonic() - began < 20: pass"
@@ -333,8 +332,9 @@ def test_a_load_takes_its_share_beside_others_of_another_session() -> None:
         for one in others:
             one.kill()
             one.wait()
-    # A hypervisor, or another real-time process, may leave less; more it never takes.
-    assert 0.35 < share < 0.55
+    # A hypervisor, or another real-time process, may leave less, and so do others where it has no real-time priority
+    # (which takes root, and a budget in the control group); more it never takes.
+    assert (0.35 if may_be_first() else 0.05) < share < 0.55
 
 
 @pytest.mark.parametrize("length", ["10m", "2h"])

@@ -3,7 +3,7 @@
 //! The fact that constrains it: the order is one single cycle through all lines at random (Sattolo's algorithm), so that neither
 //! a walk stays in a part of the buffer nor a prefetcher finds the next line before it is asked for.
 
-use super::pages::{self, Backing, Room};
+use super::pages::{self, AnonymousMapping, Backing};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ const WORDS: usize = LINE_BYTES / size_of::<u32>();
 /// The buffer.
 #[derive(Debug)]
 pub(super) struct Chain {
-    room: Room,
+    mapping: AnonymousMapping,
     lines: usize,
     page_bytes: usize,
 }
@@ -33,7 +33,7 @@ impl Chain {
         let huge = pages::huge_page_bytes().filter(|page| bytes >= *page && bytes.is_multiple_of(*page));
         if let Some(page_bytes) = huge {
             let chain = Self::on(bytes, page_bytes, Backing::Huge)?;
-            if chain.room.huge_bytes().is_some_and(|backed| backed >= bytes) {
+            if chain.mapping.huge_bytes().is_some_and(|backed| backed >= bytes) {
                 return Ok(chain);
             }
         }
@@ -42,18 +42,18 @@ impl Chain {
 
     fn on(bytes: usize, page_bytes: usize, backing: Backing) -> Result<Self, Errno> {
         let lines = bytes / LINE_BYTES;
-        let mut room = Room::of(bytes, page_bytes, backing)?;
+        let mut mapping = AnonymousMapping::of(bytes, page_bytes, backing)?;
         for line in 0..lines {
-            room.words_mut()[line * WORDS] = line as u32;
+            mapping.words_mut()[line * WORDS] = line as u32;
         }
         if backing == Backing::Huge {
-            room.collapse();
+            mapping.collapse();
         }
         let mut draws = Xoshiro256PlusPlus::seed_from_u64(SEED);
         for last in (1..lines).rev() {
-            room.words_mut().swap(last * WORDS, draws.random_range(0..last) * WORDS);
+            mapping.words_mut().swap(last * WORDS, draws.random_range(0..last) * WORDS);
         }
-        Ok(Self { room, lines, page_bytes })
+        Ok(Self { mapping, lines, page_bytes })
     }
 
     /// Memory that its lines take.
@@ -69,7 +69,7 @@ impl Chain {
     /// The line that is reached from line `at` by so many steps.
     #[inline(never)]
     pub(super) fn walk(&self, at: u32, steps: u32) -> u32 {
-        let words = self.room.words();
+        let words = self.mapping.words();
         (0..steps).fold(at, |at, _| words[at as usize * WORDS])
     }
 
@@ -119,11 +119,11 @@ mod tests {
     fn lies_on_huge_pages_or_on_none() {
         for (bytes, page) in [(8 << 20, pages::huge_page_bytes()), ((8 << 20) + 4096, None)] {
             let chain = Chain::of(bytes).unwrap();
-            let huge = chain.room.huge_bytes().unwrap_or(0);
+            let huge = chain.mapping.huge_bytes().unwrap_or(0);
             let is_on_huge = Some(chain.page_bytes()) == page;
             assert_eq!(huge, if is_on_huge { bytes } else { 0 }, "pages of {} bytes", chain.page_bytes());
             assert!(is_on_huge || chain.page_bytes() == rustix::param::page_size());
-            assert_eq!((chain.bytes(), chain.room.words().as_ptr().addr() % chain.page_bytes()), (bytes, 0));
+            assert_eq!((chain.bytes(), chain.mapping.words().as_ptr().addr() % chain.page_bytes()), (bytes, 0));
         }
     }
 

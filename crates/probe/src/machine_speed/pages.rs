@@ -24,10 +24,10 @@ pub(super) fn huge_page_bytes() -> Option<usize> {
     fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size").ok()?.trim().parse().ok()
 }
 
-/// Memory of whole pages of one kind, zero at first. Its mapping is its own: memory that an allocator gives may be some that had
-/// other pages, which no advice takes back, and may share the pages at its ends.
+/// Memory of whole pages of one kind, zero at first. No allocator gave it: what one gives may be on pages of another kind already,
+/// which no advice takes back, and may share those at its ends.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct AnonymousMapping {
     start: NonNull<c_void>,
     mapped: usize,
     /// Before and after it are bytes that nobody asks for, or the kernel might make one mapping of it and a neighbour.
@@ -37,12 +37,12 @@ pub(super) struct Room {
 
 // SAFETY: the memory is the process's, and lent as what it holds alone, by the usual rules.
 #[allow(unsafe_code)]
-unsafe impl Send for Room {}
+unsafe impl Send for AnonymousMapping {}
 // SAFETY: who has it shared can only read.
 #[allow(unsafe_code)]
-unsafe impl Sync for Room {}
+unsafe impl Sync for AnonymousMapping {}
 
-impl Room {
+impl AnonymousMapping {
     /// For so many bytes, of pages of `page_bytes`. A kernel without huge pages refuses what is asked for, and backs nothing with
     /// them.
     ///
@@ -57,9 +57,9 @@ impl Room {
             unsafe { mmap_anonymous(ptr::null_mut(), mapped, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) }?;
         let start = NonNull::new(start).ok_or(Errno::NOMEM)?;
         let before = page_bytes - start.addr().get() % page_bytes;
-        let room = Self { start, mapped, before, bytes };
-        room.advise(if backing == Backing::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
-        Ok(room)
+        let mapping = Self { start, mapped, before, bytes };
+        mapping.advise(if backing == Backing::Huge { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE });
+        Ok(mapping)
     }
 
     /// Has the kernel move what is written of it to huge pages now, also where it does so for nobody by itself (Linux 6.1).
@@ -102,10 +102,10 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for AnonymousMapping {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: the mapping is this room's, and what was lent of it has been given back.
+        // SAFETY: the memory is this mapping's, and what was lent of it has been given back.
         let _ = unsafe { munmap(self.start.as_ptr(), self.mapped) };
     }
 }
