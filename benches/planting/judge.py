@@ -7,10 +7,8 @@ faults are never both answered by one interruption, crash or record of the log.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import accumulate
 from typing import Any, Final
 
@@ -25,7 +23,6 @@ NS: Final = 10**9
 # A clock of the server's log, or of the kernel's, against that of whoever planted; a backend dies when it next runs.
 LATE_S_MAX: Final = 30.0
 TMPFS: Final = "shared memory and tmpfs"
-_LOG_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) (?:UTC|GMT)\b")
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,9 @@ def _cut(fault: Fault, verdict: Json, used: set[tuple[str, int]]) -> Row:
 
 
 def _backend(fault: Fault, verdict: Json, used: set[tuple[str, int]]) -> Row:
-    """A crash in the server's own words, which name the process and the second."""
+    """A crash in the server's own words, which name the process."""
     words = f"(PID {fault.pid}) was terminated by signal 9"
-    return _crashed(fault, verdict, used, lambda one: words in one["text"] and _log_ns(one["text"]) is not None)
+    return _crashed(fault, verdict, used, lambda one: words in one["text"])
 
 
 def _server(fault: Fault, verdict: Json, used: set[tuple[str, int]]) -> Row:
@@ -97,9 +94,8 @@ def _server(fault: Fault, verdict: Json, used: set[tuple[str, int]]) -> Row:
 
 def _crashed(fault: Fault, verdict: Json, used: set[tuple[str, int]], is_it: Callable[[Any], bool]) -> Row:
     for place, one in enumerate(verdict["soak"]["crashes"]):
-        told = one["epoch_ns"] if fault.what == SERVER else _log_ns(one["text"])
-        if is_it(one) and _is_near(fault, told) and _is_new(used, "crash", place):
-            return Row(fault, told, f"crash: {sentences.crash_words(one)}")
+        if is_it(one) and _is_near(fault, one["epoch_ns"]) and _is_new(used, "crash", place):
+            return Row(fault, one["epoch_ns"], f"crash: {sentences.crash_words(one)}")
     return Row(fault)
 
 
@@ -171,10 +167,3 @@ def _is_new(used: set[tuple[str, int]], what: str, place: int) -> bool:
 
 def _is_near(fault: Fault, told_ns: int | None) -> bool:
     return told_ns is not None and abs(told_ns - fault.epoch_ns) <= LATE_S_MAX * NS
-
-
-def _log_ns(text: str) -> int | None:
-    """When the server says that it was, by its log's own clock; None where it does not say it in UTC."""
-    if (found := _LOG_TIME.search(text)) is None:
-        return None
-    return round(datetime.fromisoformat(f"{found[1]}+00:00").timestamp() * NS)

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -27,7 +28,7 @@ from plimsoll.environment.folders.own_folder import OwnFolder, read_theirs
 from plimsoll.experiment import size
 from plimsoll.target.connection import Connection
 from plimsoll.target.reached_postgres import ReachedPostgres
-from plimsoll.target.server import LOG, LOG_TAIL_BYTES, Launch, ServerFailed, Settings
+from plimsoll.target.server import LOG, LOG_TAIL_BYTES, CrashLine, Launch, ServerFailed, Settings
 
 DATABASE = "plimsoll"
 LOOPBACK = "127.0.0.1"
@@ -36,6 +37,7 @@ SOCKET, CONFIGURATION, RULES = "s", "postgresql.conf", "pg_hba.conf"  # in the s
 _IDLE = re.compile(r"\s*(#|$|include(_dir|_if_exists)?\b)", re.IGNORECASE)
 # A backend that was killed takes all others with it, and the server recovers by itself.
 _CRASHED = re.compile(r"\bPANIC: |\(PID \d+\) was terminated by (signal|exception)")
+_LOG_TIME = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) UTC \[")  # of log_line_prefix and log_timezone below
 PREWARM_SHARE = 0.97  # of the buffers; the rest is for catalogues and new pages
 
 
@@ -94,6 +96,7 @@ class PostgresServer(ReachedPostgres):
             "logging_collector = off",
             "log_checkpoints = on",
             "log_line_prefix = '%m [%p] '",
+            "log_timezone = 'UTC'",
             *(f"{name} = {_quote(_as_setting(value, memory))}" for name, value in sorted(settings.items())),
         ]
         if self.is_on_tcp:
@@ -208,8 +211,8 @@ class PostgresServer(ReachedPostgres):
         """The end of the server's log; empty where there is none."""
         return self._own.tail(LOG, size_max)
 
-    def crashes(self) -> list[str]:
-        return [line for line in self.log_tail().splitlines() if _CRASHED.search(line)]
+    def crashes(self) -> list[CrashLine]:
+        return [CrashLine(line, _log_ns(line)) for line in self.log_tail().splitlines() if _CRASHED.search(line)]
 
     def sizes(self) -> dict[str, int]:
         with self.connection.open(DATABASE) as connection:
@@ -228,6 +231,13 @@ class PostgresServer(ReachedPostgres):
     def _exit_text(self) -> str:
         code = self._process.returncode if self._process else None
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+def _log_ns(line: str) -> int | None:
+    """When a line of the log was written; None where the experiment's own settings have given it another form."""
+    if (found := _LOG_TIME.match(line)) is None:
+        return None
+    return round(datetime.fromisoformat(f"{found[1]}+00:00").timestamp() * 1000) * 10**6
 
 
 def _free_port() -> int:

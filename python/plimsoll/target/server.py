@@ -8,7 +8,7 @@ server lacks it answers by absence, as the methods with a body here do; the flow
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import subprocess
@@ -24,6 +24,13 @@ LOG_TAIL_BYTES = 64 * 1024
 
 class ServerFailed(Exception):
     """The server did not start, refused, or ended; the message carries its words or the end of its log."""
+
+
+class CrashLine(NamedTuple):
+    """A line of a server's log that tells of a crash. `epoch_ns`: when, by the log; None where it does not say."""
+
+    text: str
+    epoch_ns: int | None
 
 
 class LoadTarget(Protocol):
@@ -65,7 +72,7 @@ class Server:
         """Whether it is up; what is no process of ours is taken to be."""
         return True
 
-    def crashes(self) -> list[str]:
+    def crashes(self) -> list[CrashLine]:
         """The lines in which it says, at the end of its log, that it or a process of it has died."""
         return []
 

@@ -29,9 +29,11 @@ from plimsoll.run.soak.series import CRASH, FAILURES, ROUNDS, TIME, SoakSeries
 from plimsoll.run.trial.at_work import TrialServer
 from plimsoll.run.trial.log import TrialLog
 from plimsoll.run.trial.series import FAILURES_MAX, FILE, KILLED, STOPPED
+from plimsoll.target.server import CrashLine
 
 Json = dict[str, Any]
 ROUND_S = 3600.0
+LOGGED_NS = 1_795_672_800_000_000_000  # when the server says that it crashed
 What = Exception | str | None
 
 
@@ -98,7 +100,7 @@ class AtWork:
             counters=lambda: {"xact_commit": 1},
             sizes=lambda: {"database_bytes": 1},
             is_running=lambda: not world.is_gone,
-            crashes=lambda: list(world.log_lines),
+            crashes=lambda: [CrashLine(line, LOGGED_NS) for line in world.log_lines],
             log_tail=lambda _size=0: "the last line",
         )
 
@@ -256,7 +258,8 @@ def test_a_soak_goes_on_after_crashes_that_the_server_recovers_from(made: Made) 
     assert [crash["round"] for crash in found["soak"]["crashes"]] == [2, 3]
     trial = Trial(world.folder / "run" / "trials" / "0001", {})
     assert [bool(one.data["crashes"]) for one in trial.rounds][:4] == [False, True, False, False]
-    assert found["soak"]["crashes"][0]["text"] == line
+    first, second = found["soak"]["crashes"]
+    assert first["text"] == line and first["epoch_ns"] == LOGGED_NS < second["epoch_ns"]
 
 
 def test_a_crash_inside_a_round_that_ends_well_ends_the_soak_too(made: Made) -> None:

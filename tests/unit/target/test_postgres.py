@@ -95,6 +95,25 @@ def test_the_log_is_ours_and_no_link_is_read_in_its_place(
         server.log_tail()
 
 
+@pytest.mark.parametrize(
+    ("prefix", "epoch_ns"),
+    [
+        ("2026-11-26 06:00:00.512 UTC [7] ", 1_795_672_800_512_000_000),
+        ("2026-11-26 07:00:00.512 CET [7] ", None),
+        ("", None),
+    ],
+)
+def test_a_crash_has_the_time_of_the_log(cluster: Path, prefix: str, epoch_ns: int | None) -> None:
+    server = _server(cluster)
+    server.configure({}, None)
+    settings = (cluster / "postgresql.conf").read_text()
+    assert "log_line_prefix = '%m [%p] '" in settings and "log_timezone = 'UTC'" in settings
+    line = f"{prefix}LOG:  server process (PID 9) was terminated by signal 9: Killed"
+    said = f"{prefix}LOG:  all server processes terminated; reinitializing"
+    (cluster / "server.log").write_text(f"{line}\n{said}\n")
+    assert server.crashes() == [(line, epoch_ns)]
+
+
 def test_a_folder_that_the_server_s_user_may_write_is_refused(cluster: Path) -> None:
     cluster.chmod(0o775)
     server = _server(cluster)

@@ -120,7 +120,7 @@ class SoakRound(Segment):
 
     def _note_crashes(self, at: AtWork) -> None:
         """What the server's own log says, and that it is gone, where it is."""
-        new = [self._series.crashed(self.number, line) for line in at.server.crashes()]
+        new = [self._series.crashed(self.number, *line) for line in at.server.crashes()]
         if not at.server.is_running() and not any(new):
             lines = at.server.log_tail(2000).strip().splitlines()
             last = f"; its log ends with: {lines[-1]}" if lines else ""

@@ -114,11 +114,11 @@ class SoakSeries(Series):
         self.state |= {"ended_by": FAILURES, "why": why}
         self.end(FINISHED if self.rounds_done else why, log)
 
-    def crashed(self, number: int, text: str) -> bool:
-        """Notes a crash of the server, unless it is known; whether it was new."""
+    def crashed(self, number: int, text: str, epoch_ns: int | None = None) -> bool:
+        """Notes a crash of the server, unless it is known; whether it was new. `epoch_ns`: now, where nobody knows."""
         if any(known["text"] == text for known in self.state["crashes"]):
             return False
-        self.state["crashes"].append({"round": number, "epoch_ns": time.time_ns(), "text": text})
+        self.state["crashes"].append({"round": number, "epoch_ns": epoch_ns or time.time_ns(), "text": text})
         return True
 
     def has_new_crash(self, count_before: int) -> bool:
