@@ -31,6 +31,8 @@ from typing import Any, Final
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+
 from plimsoll.environment.processes import boot_id
 from plimsoll.experiment import Experiment, size
 from plimsoll.experiment.soaking import seconds_of
