@@ -49,6 +49,7 @@ from plimsoll.run.trial.at_work import TrialServer
 from plimsoll.run.trial.log import TrialLog
 
 Json = dict[str, Any]
+ROOT: Final = Path(__file__).resolve().parents[1]
 NS: Final = 10**9
 TIDYING_S: Final = 60.0
 RECORD_MAX, PAGE_S_MAX, FRONT_GROWTH_MAX = 2 * 2**30, 3.0, 2**20
@@ -292,7 +293,7 @@ def _measure(source: Run, out: Path, length: str, round_s: float) -> int:
     both = f"first round {size.show(agent[0])}, last {size.show(agent[-1])}"
     print(f"agent, as recorded: {size.show(max(agent))} at most; {both}")
     began = time.monotonic()
-    most = most_resident([sys.executable, "-m", "plimsoll", "report", str(out)])
+    most = most_resident([str(ROOT / "plimsoll"), "report", str(out)])
     drawn_s = time.monotonic() - began
     print(f"plimsoll report: {drawn_s:.1f} s, at most {size.show(most)} resident")
     record_bytes, page = bytes_of(out), out / "report" / "index.html"
